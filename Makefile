@@ -13,17 +13,25 @@ NATIVE_SOURCES := $(shell find native cmake CMakeLists.txt -type f 2>/dev/null)
 # An editable install knows the files by name: where some came or went, it is made anew.
 LAYOUT := $(VENV)/.layout-$(shell find src -name '*.py' | LC_ALL=C sort | cksum | cut -d' ' -f1)
 BUILT_FOR := $(VENV)/.built-for-$(or $(MARCH),all)
+# What a first run needs is built in a third of the time of everything; once everything is there it stays.
+FIRST := $(VENV)/.first
+COMPLETE := $(VENV)/.complete
+INSTALL := PATH="$$PATH:$(CURDIR)/$(BIN)" tools/install -c constraints.txt --no-build-isolation $(NATIVE) -C cmake.define.FABRICBENCH_TESTS=OFF
 
 .DEFAULT_GOAL := all
-.PHONY: all wheel demo test test-native test-python lint tidy format docs bench clean help
+.PHONY: all wheel demo test proof test-units test-sanitized test-python test-rest style lint tidy format docs bench clean help
 
-all: $(BIN)/fabricbench ## set up the environment in .venv and build .venv/bin/fabricbench
+all: $(COMPLETE) $(VENV)/.tools ## set up the environment in .venv and build everything into it
 
 $(VENV)/.environment: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "fabricbench needs Python 3.11 or newer, found " + sys.version)'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing the packages that constraints.txt pins into $(VENV)"
 	$(PIP) install -c constraints.txt 'pip>=25.1'
+	tools/install --no-compile -c constraints.txt --group build
+	touch $@
+
+$(VENV)/.tools: $(VENV)/.environment
 	tools/install --no-compile -c constraints.txt --group dev
 	touch $@
 
@@ -35,36 +43,53 @@ $(BUILT_FOR): $(VENV)/.environment
 	rm -f $(VENV)/.built-for-*
 	touch $@
 
-$(BIN)/fabricbench: $(VENV)/.environment $(LAYOUT) $(BUILT_FOR) $(NATIVE_SOURCES)
+$(FIRST): $(VENV)/.environment $(LAYOUT) $(NATIVE_SOURCES)
+	@echo "building what a first run needs"
+	$(INSTALL) -C cmake.define.FABRICBENCH_KERNELS=OFF -C cmake.define.FABRICBENCH_MORE_DOORS=OFF -e .
+	touch $@
+
+$(COMPLETE): $(VENV)/.environment $(LAYOUT) $(BUILT_FOR) $(NATIVE_SOURCES)
 	@echo "building the native part: about three minutes of two processors the first time"
-	PATH="$$PATH:$(CURDIR)/$(BIN)" tools/install -c constraints.txt --no-build-isolation $(NATIVE) -e .
+	$(INSTALL) -C cmake.define.FABRICBENCH_KERNELS=ON -C cmake.define.FABRICBENCH_MORE_DOORS=ON -e .
 	touch $@
 
 wheel: all ## a wheel in wheel/ from what is built here: what other nodes install
 	rm -rf wheel
 	PATH="$$PATH:$(CURDIR)/$(BIN)" $(PIP) wheel --no-build-isolation $(NATIVE) --no-deps -w wheel .
 
-demo: all ## two emulated fabrics on four virtual nodes: measured, compared, one dossier
+demo: $(if $(wildcard $(COMPLETE)),$(COMPLETE),$(FIRST)) ## two emulated fabrics on four virtual nodes: measured, compared, one dossier
 	tools/demo $(BIN)/fabricbench $(DEMO)
 
-test: all lint test-native test-python ## everything that proves it
+test: all style test-units test-python ## style, types, native and Python tests, a run of each kind: what a user wants to know
 
-test-native: all
+proof: all tidy test-sanitized test-rest ## everything else: sanitizers, clang-tidy, every MPI program, labs, clusters, guests, installations
+
+test-units: all
 	tools/test-native
 
-# What is timed has the machine to itself; the rest shares its processors.
+test-sanitized: all
+	tools/test-native --sanitized
+
+# What is timed has the machine to itself; the rest shares its processors, and where no MPI program does, three tests share two, since
+# many wait. A tour is a run of each kind.
 TIMED := lab or cluster or matrix or alone
+THREE_ON_TWO := $(shell n=$$(( ($$(nproc) * 3 + 1) / 2 )); echo $$(( n < 6 ? n : 6 )))
 
 test-python: all
-	$(BIN)/pytest -n auto --maxprocesses 4 -m "not ($(TIMED))"
-	$(BIN)/pytest -m "$(TIMED)"
+	$(BIN)/pytest -n $(THREE_ON_TWO) -m "not ($(TIMED) or mpi or slow or tour)"
+	$(BIN)/pytest -m tour
 
-lint: all ## formatting, style, types, clang-tidy
+test-rest: all
+	$(BIN)/pytest -n auto --maxprocesses 4 -m "(mpi or slow) and not ($(TIMED) or tour)"
+	$(BIN)/pytest -m "($(TIMED)) and not tour"
+
+style: all ## formatting, style, types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/clang-format --dry-run --Werror $$(find native examples -name '*.?pp')
-	tools/tidy
+
+lint: style tidy ## the same and clang-tidy
 
 tidy: all ## clang-tidy alone, over native/
 	tools/tidy

@@ -20,7 +20,7 @@ from pathlib import Path
 from benchmarks.launching import Measured, launch, unsatisfied
 from benchmarks.page import show
 
-from fabricbench.campaign.attempt import PROBE
+from fabricbench.campaign.start import PROBE
 from fabricbench.campaign.venue import Venue, find_venue
 from fabricbench.launch.launcher import Launcher
 from fabricbench.model import Layer, Metric, Pattern, Receive

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fabricbench.campaign.attempt import PROBE
+from fabricbench.campaign.start import PROBE
 from fabricbench.launch.launcher import Launcher
 from fabricbench.native import native_file
 from fabricbench.record.lines import LINE_ADAPTER, Cell, CellEnd, CellFailed, Channel, Header, Phase, Samples

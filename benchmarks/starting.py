@@ -39,7 +39,8 @@ from fabricbench.launch.mpi import find_starter
 from fabricbench.launch.watch import run_watched
 from fabricbench.model import Layer, Pattern
 from fabricbench.native import FOLDER_VARIABLE
-from fabricbench.patterns import PATTERNS, Family
+from fabricbench.pattern_facts import Family
+from fabricbench.patterns import PATTERNS
 from fabricbench.record.integrity import CELLS
 from fabricbench.record.journal import Happened, Journal
 from fabricbench.record.launch import LaunchSummary

@@ -11,7 +11,8 @@ import jsonschema
 import pytest
 
 from fabricbench.native import doors, native_file
-from fabricbench.patterns import PATTERNS, Layer, Parameter, Pattern
+from fabricbench.pattern_facts import Layer, Parameter
+from fabricbench.patterns import PATTERNS, Pattern
 from fabricbench.record.farm_lines import FARM_LINE_ADAPTER, FarmPlan
 from fabricbench.record.generate_schemas import schemas
 from fabricbench.record.lines import LINE_ADAPTER
@@ -67,7 +68,7 @@ def test_the_native_files_on_disk_are_those_of_the_table():
 def test_a_parameter_has_the_same_words_in_all_patterns_or_none(monkeypatch: pytest.MonkeyPatch):
     other = replace(PATTERNS[Pattern.PUT], parameters={"mode": Parameter(default="a", words=("a", "b"), summary="")})
     monkeypatch.setitem(PATTERNS, Pattern.PUT, other)
-    with pytest.raises(ValueError, match="parameter mode of put: another pattern has other words for it"):
+    with pytest.raises(ValueError, match="parameter mode of put: another pattern or layer has other words for it"):
         native_files()
 
 
@@ -78,4 +79,4 @@ def test_the_measurer_has_the_layers_patterns_families_and_metrics_of_the_table(
     listed = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("pattern ")]
     assert list(doors()) == list(Layer)
     assert all(doors().values())
-    assert listed == [[facts.pattern, facts.family, facts.metric] for facts in PATTERNS.values()]
+    assert listed == [[Pattern(facts.name), facts.family, facts.metric] for facts in PATTERNS.values()]

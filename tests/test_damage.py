@@ -27,6 +27,7 @@ def damage() -> ModuleType:
     return module
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_damaged_runs_end_in_clear_errors_and_no_altered_sample_is_used(
     damage: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

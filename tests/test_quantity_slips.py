@@ -28,6 +28,13 @@ def test_texts_that_differ_in_numbers_only_are_one_text_with_ranges():
     assert len({without_numbers(text) for text in texts}) == 1
     assert with_ranges(texts) == "in 3 to 12 of 1e3 calls on n1, 0.5 to 1.5 ms late"
     assert with_ranges(texts[:1]) == texts[0]
+    assert with_ranges(["off by -3 %", "off by 2 %"]) == "off by -3 to 2 %", "a sign belongs to its number"
     assert with_ranges(["1,234 frames of net1", "999 frames of net1"]) == "999 to 1,234 frames of net1"
     assert without_numbers("net1, 10.98.1.2, 1,2 and v1.2.3") == "net1, 10.98.1.2, 1,2 and v1.2.3"
     assert without_numbers("10.1.0.3 on n1") != without_numbers("10.1.0.4 on n1"), "an address is no number"
+
+
+def test_what_is_quoted_stays_as_it_was_written():
+    texts = ["printed 'time 1.36 s' on 3 nodes", "printed 'time 1.42 s' on 4 nodes"]
+    assert with_ranges(texts) == "printed 'time 1.36 s' on 3 to 4 nodes (and others like it)"
+    assert with_ranges(["it's 3 s, and didn't end", "it's 5 s, and didn't end"]) == "it's 3 to 5 s, and didn't end"

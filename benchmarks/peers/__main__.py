@@ -1,4 +1,4 @@
-"""fabricbench beside sockperf, NetPIPE, iperf3, hpcc and plain loops over emulated links: A B A B, and the median of ratios.
+"""fabricbench beside sockperf, NetPIPE, iperf3, hpcc and plain loops over emulated links and in shared memory: A B A B, medians.
 
     python -m benchmarks.peers [--rounds 7] [--fabric myrinet] [--seconds 2] [--only TEXT]
 
@@ -17,18 +17,21 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.peers import collectives, ours, rings, theirs
+from benchmarks.peers import collectives, ours, pairs, rings, theirs
 from benchmarks.peers.link import Link
-from benchmarks.peers.programs import OPEN_MPI_VERSION, find_program, open_mpi, plain_collectives, probe_on_open_mpi
+from benchmarks.peers.programs import OPEN_MPI_VERSION, find_program, open_mpi, plain_loops, probe_on_open_mpi
 
 from fabricbench.lab import Lab, parse_fabric
 from fabricbench.launch.lab import LabLauncher
+from fabricbench.launch.launcher import Launcher
 from fabricbench.launch.library import openmpi
+from fabricbench.launch.local import LocalLauncher
 from fabricbench.launch.mpi import MpiStarter, find_starter
 from fabricbench.launch.starter.prterun import PRTERUN
 from fabricbench.model import Layer
 from fabricbench.native import native_file
 from fabricbench.quantity import format_bit_s, format_seconds
+from fabricbench.testbed.model import Fabric
 
 MESSAGE_BYTES = 64
 STREAM_BYTES = 128 * 1024
@@ -105,11 +108,31 @@ def contests_of_two(link: Link, launcher: LabLauncher, seconds: int) -> Iterator
             lambda: theirs.iperf3_bit_s(link, iperf3, seconds),
             is_time=False,
         )
+    yield from contests_of_pairs("lab", link.fabric, launcher, seconds)
+
+
+def contests_of_pairs(where: str, fabric: Fabric, launcher: Launcher, seconds: float) -> Iterator[Contest]:
+    """Yield MPI between two ranks by OSU's definitions, beside plain loops."""
+    program = plain_loops("plain_pairs")
+    for size in pairs.LATENCY_BYTES:
+        yield of_one(
+            f"mpi ping-pong, {where}, {size} B / plain loop as osu_latency",
+            lambda size=size: pairs.ours_ns(fabric, launcher, size, seconds),
+            lambda size=size: pairs.plain(fabric, program, launcher, "latency", size, seconds),
+            is_time=True,
+        )
+    for size in pairs.STREAM_BYTES:
+        yield of_one(
+            f"mpi stream, {where}, {size} B / plain loop as osu_bw",
+            lambda size=size: pairs.ours_bit_s(fabric, launcher, size, seconds),
+            lambda size=size: pairs.plain(fabric, program, launcher, "bandwidth", size, seconds),
+            is_time=False,
+        )
 
 
 def contests_of_four(link: Link, launcher: LabLauncher, seconds: int) -> Iterator[Contest]:
     """Yield what can be compared among four nodes."""
-    plain = plain_collectives()
+    plain = plain_loops("plain_collectives")
     for operation in collectives.OPERATIONS:
         for size in collectives.SIZES:
             name = f"mpi {operation}, 4 ranks, {size} B / plain loop"
@@ -183,6 +206,12 @@ def main() -> None:
     print(f"Emulated {given.fabric} links, {given.rounds} pairs of {given.seconds} s, ours and theirs in turn.\n")
     print("| what / peer | ours | peer | ratio (median of pairs) | range | our median | its ratio |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
+    here = LocalLauncher(find_starter(), yield_library())
+    for contest in contests_of_pairs("shared memory", Fabric(name="memory"), here, given.seconds):
+        if given.only in contest.title:
+            print("\n".join(run(contest, given.rounds)), flush=True)
+    if "shared memory" in given.only:
+        return
     for nodes, contests in ((2, contests_of_two), (4, contests_of_four)):
         lab = Lab.up(f"peers{nodes}-{os.getpid()}", nodes, [parse_fabric(given.fabric)], owned=True)
         try:

@@ -77,12 +77,12 @@ def probe_on_open_mpi() -> Path:
     return folder / "native/probe/fabricbench-probe"
 
 
-def plain_collectives() -> Path:
-    """Compile the plain loops around collectives with the compiler of our measurer's MPI, and return the program."""
-    program = FOLDER / "plain-collectives"
+def plain_loops(name: str) -> Path:
+    """Compile a file of plain loops, `plain_collectives` or `plain_pairs`, with the compiler of our measurer's MPI."""
+    program = FOLDER / name
     FOLDER.mkdir(parents=True, exist_ok=True)
     compiler = Path(build_info().mpicxx).with_name("mpicc")
-    source = Path(__file__).with_name("plain_collectives.c")
+    source = Path(__file__).with_name(f"{name}.c")
     subprocess.run([str(compiler), "-O2", "-std=c11", "-Wall", "-Wextra", "-o", str(program), str(source)], check=True)
     return program
 

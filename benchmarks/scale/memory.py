@@ -17,7 +17,7 @@ from pathlib import Path
 
 from benchmarks.launching import plan_of, unsatisfied
 
-from fabricbench.campaign.attempt import PROBE
+from fabricbench.campaign.start import PROBE
 from fabricbench.launch.launcher import Launcher
 from fabricbench.model import Layer, Pattern
 from fabricbench.native import native_file

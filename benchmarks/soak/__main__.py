@@ -1,11 +1,11 @@
 """Is anything lost, left behind or hung when something dies? Short runs, killed and hurt at random moments, resumed, and looked at.
 
-    python -m benchmarks.soak [--kills 1000] [--faults 200] [--minutes 60] [--beside 1] [--seed 1]
+    python -m benchmarks.soak [--hits 200] [--minutes 60] [--beside 1] [--seed 1]
         [--work build/soak] [--write docs/soak.md]
 
 A *trial* starts or resumes a run in a lab of two nodes (or, every third run directory, on this machine alone), waits a random
 moment, does one thing to it, and looks at what is left; after some trials the run is resumed undisturbed to its end. It goes on
-until so many kills and faults have hit. Every choice comes from the seed and the trial's number; the moment at which it hits does
+until so many have hit. Every choice comes from the seed and the trial's number; the moment at which it hits does
 not, for processes run as they like. What was found is kept in WORK/trials.jsonl, a line a trial, and is gone on with; a run
 directory in which something was wrong is kept too. Faults that the system does not give on demand come from a preload (`fault.c`).
 Filling a disk needs root, else it is left out.
@@ -19,7 +19,6 @@ import shlex
 import signal
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import asdict
@@ -30,14 +29,14 @@ from typing import TextIO
 from benchmarks.page import show
 from benchmarks.soak.counts import page
 from benchmarks.soak.subject import Subject, interfaces_here
-from benchmarks.soak.trials import FAULTS, TRIALS, Trial, plan_trial, read_trials, run_trial
+from benchmarks.soak.trials import TRIALS, Trial, plan_trial, read_trials, run_trial
 
 TRIALS_EACH_RUN = 12
 """Disturbances of one run directory before it is resumed to its end."""
 
 
 def soak(arguments: argparse.Namespace) -> list[Trial]:
-    """Disturb runs, `beside` of them at a time, until as many kills and faults have hit as asked for, or the time is over."""
+    """Disturb runs, `beside` of them at a time, until as many trials have hit as asked for, or the time is over."""
     work = arguments.work
     work.mkdir(parents=True, exist_ok=True)
     done = read_trials(work)
@@ -47,8 +46,7 @@ def soak(arguments: argparse.Namespace) -> list[Trial]:
     first = max((trial.index for trial in done), default=-1) + 1
 
     def has_enough() -> bool:
-        hits = Counter(trial.kind in FAULTS for trial in done if trial.has_hit)
-        return (hits[False] >= arguments.kills and hits[True] >= arguments.faults) or time.monotonic() > end
+        return sum(trial.has_hit for trial in done) >= arguments.hits or time.monotonic() > end
 
     with ThreadPoolExecutor(arguments.beside) as pool, (work / TRIALS).open("a", buffering=1) as file:
         going: set[Future[list[Trial]]] = set()
@@ -79,9 +77,7 @@ def disturb_one_run(
     trials: list[Trial] = []
     try:
         for index in indices:
-            trial, random = plan_trial(
-                index, arguments.seed, arguments.kills, arguments.faults, subject.place, subject.has_disk
-            )
+            trial, random = plan_trial(index, arguments.seed, subject.place, subject.has_disk)
             run_trial(subject, trial, random, interfaces)
             trials.append(trial)
         trials[-1].problems += subject.check_whole()
@@ -101,8 +97,7 @@ def disturb_one_run(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kills", type=int, default=1000)
-    parser.add_argument("--faults", type=int, default=200)
+    parser.add_argument("--hits", type=int, default=200)
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--beside", type=int, default=1, help="so many runs at a time, which makes the machine busy")
     parser.add_argument("--seed", type=int, default=1)

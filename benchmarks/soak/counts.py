@@ -8,12 +8,11 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from benchmarks.soak.trials import FAULTS, KILLS, Trial
+from benchmarks.soak.trials import KINDS, Trial
 
 
 def page(trials: Sequence[Trial]) -> list[str]:
     """Return the counts as the page has them."""
-    kinds = [*KILLS, *FAULTS]
     hours = sum(trial.seconds for trial in trials) / 3600
     head = f"{len(trials)} trials, {sum(trial.has_hit for trial in trials)} of which hit their target, in {hours:.1f} hours"
     head += f"; Linux {platform.release()}, {os.cpu_count()} processors."
@@ -23,7 +22,7 @@ def page(trials: Sequence[Trial]) -> list[str]:
         "| done to the run | trials | hit | went on | ended by itself, exit code | killed with it | something was wrong |",
         "| --- | ---: | ---: | ---: | --- | ---: | ---: |",
     ]
-    for kind in kinds:
+    for kind in KINDS:
         of = [trial for trial in trials if trial.kind == kind]
         if not of:
             continue

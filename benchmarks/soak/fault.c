@@ -1,6 +1,6 @@
 /* The soak's fault hook, preloaded: while the file $SOAK_FAULT exists, what it names fails. `write 28` makes every write to a file
-   below $SOAK_PATH end with errno 28; `recv 104` makes every receive on a stream socket of the measurer end with errno 104. Nothing of
-   fabricbench knows of it. Linked against the yield library it takes that one's place, for ranks whose LD_PRELOAD the run sets itself. */
+   below $SOAK_PATH end with errno 28; `recv 104` makes every receive on a stream socket of the measurer end with errno 104; `clock 60`
+   shifts the wall clock by 60 s, the monotonic one stays. Nothing of fabricbench knows of it. Linked against the yield library it takes that one's place, for ranks whose LD_PRELOAD the run sets itself. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -10,19 +10,24 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 static int asked(const char *what)
 {
     const char *path = getenv("SOAK_FAULT");
     char text[32] = "", word[16] = "";
-    int number = 0, file;
+    int number = 0, file, saved = errno;
     long length;
-    if (path == NULL || (file = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC)) < 0)
+    if (path == NULL || (file = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC)) < 0) {
+        errno = saved;
         return 0;
+    }
     length = syscall(SYS_read, file, text, sizeof text - 1);
     syscall(SYS_close, file);
+    errno = saved;
     return length > 0 && sscanf(text, "%15s %d", word, &number) == 2 && strcmp(word, what) == 0 ? number : 0;
 }
 
@@ -104,4 +109,29 @@ ssize_t recvmsg(int file, struct msghdr *message, int flags)
 {
     FAIL_IF(receive_fault(file));
     return syscall(SYS_recvmsg, file, message, flags);
+}
+
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+    int code = (int)syscall(SYS_clock_gettime, clock, now);
+    if (code == 0 && clock == CLOCK_REALTIME)
+        now->tv_sec += asked("clock");
+    return code;
+}
+
+int gettimeofday(struct timeval *restrict now, void *restrict zone)
+{
+    int code = (int)syscall(SYS_gettimeofday, now, zone);
+    if (code == 0)
+        now->tv_sec += asked("clock");
+    return code;
+}
+
+time_t time(time_t *where)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (where != NULL)
+        *where = now.tv_sec;
+    return now.tv_sec;
 }

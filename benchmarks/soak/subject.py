@@ -16,6 +16,8 @@ from pathlib import Path
 from random import Random
 from threading import Lock
 
+import polars as pl
+
 from fabricbench.lab import drop_stale_labs
 from fabricbench.native import FOLDER_VARIABLE, native_file
 from fabricbench.record.journal import Happened, Journal
@@ -26,12 +28,33 @@ YIELD = "libfabricbench-yield.so"
 
 GONE_S = 15.0
 """How long what was ended may take to be gone: the guard's grace, the lab's end, and a busy machine."""
-WHOLE_S = 400.0
+WHOLE_S = 900.0
 """How long an undisturbed resume may take; a launch that hangs is ended after 30 s and more."""
 DISK_BYTES = 48 * 2**20
+BUSY_S = 4.0
+"""How long it is tried to make a disk read-only between two moments at which a file is open for writing."""
 
-BLOCKS = {"lab": 40, "local": 120}
+STANDSTILL_NS = 10_000_000_000
+"""No sample of the campaign takes so long, unless what it needs stood still."""
+
+BLOCKS = {"lab": 20, "local": 60}
 """So many that a run is seldom whole before the last disturbance."""
+
+PROBE, RANKS_OF_KERNELS, RANKS_OF_FARMS = "a rank", "a kernel's rank", "a farm's rank"
+RANKS = (PROBE, RANKS_OF_KERNELS, RANKS_OF_FARMS)
+IN_LAB_ONLY = ("the lab's keeper", "a switch", "a switch for a moment")
+TARGETS: dict[str, Callable[[str, list[str]], bool]] = {
+    "the run": lambda _, __: False,  # known by its number
+    PROBE: lambda name, _: name == "fabricbench-probe",
+    RANKS_OF_KERNELS: lambda name, _: name == "fabricbench-npb",
+    RANKS_OF_FARMS: lambda name, _: name == "fabricbench-farm",
+    "the starter": lambda name, _: name.startswith("mpiexec"),
+    "a node's starter": lambda name, _: name == "hydra_pmi_proxy",
+    "the guard": lambda _, words: any(word.endswith("/launch/guard.py") for word in words),
+    "the lab's keeper": lambda _, words: "fabricbench.lab.keeper" in words,
+    "a switch": lambda name, _: name == "fabricbench-switch",
+}
+"""The kinds of process that a run has, each told by its program's name and its words."""
 
 CAMPAIGN = """
 [campaign]
@@ -44,6 +67,19 @@ layers = ["udp", "tcp", "mpi"]
 pattern = "pingpong"
 message_bytes = ["64B"]
 maximum_seconds = "20ms"
+
+[[npb]]
+benchmarks = ["EP"]
+class = "S"
+ranks = [2]
+
+[[farm]]
+name = "jobs"
+jobs = 6
+input = "20kB"
+command = ["sh", "-c", "sleep 0.1; cat {input} | sha256sum"]
+output = "1kB"
+expect_seconds = "200ms"
 """
 
 
@@ -58,7 +94,7 @@ class Subject:
         self.mark = f"{os.getpid()}-{number}"
         self.fault = self.home / "fault"
         self.known: dict[tuple[str, str], str] = {}
-        self.trials = 0
+        self.looked_at: set[str] = set()
         shutil.rmtree(self.home, ignore_errors=True)
         for folder in (self.disk, self.home / "tmp", self.home / "bin"):
             folder.mkdir(parents=True)
@@ -144,27 +180,45 @@ class Subject:
                             found[int(entry.name)] = b" ".join(words).decode(errors="replace")
         return found
 
-    def find(self, kind: str, session: int, random: Random) -> int | None:
-        """Return a process of a kind: the rank itself, not the guard or starter whose command names it too."""
+    def find(self, target: str, session: int, random: Random) -> int | None:
+        """Return a process of a kind: the program itself, not the guard or starter whose command names it too."""
+        if target == "the run":
+            return session
+        found = []
+        for pid, command in self.processes().items():
+            words = command.split(" ")
+            is_asked = words[-1] == "--version"  # by the preflight
+            if not is_asked and TARGETS[target](Path(words[0]).name, words):
+                found.append(pid)
+        return random.choice(sorted(found)) if found else None
 
-        def program(command: str) -> str:
-            if command.rstrip().endswith("--version"):
-                return ""  # which the preflight asks for
-            return Path(command.split(" ", maxsplit=1)[0]).name
+    @contextmanager
+    def disk_full(self) -> Iterator[bool]:
+        """Fill the disk to its last byte, and empty it at the end."""
+        filler = self.disk / "filler"
+        with suppress(OSError), filler.open("wb", buffering=0) as file:
+            while True:
+                file.write(bytes(2**16))
+        try:
+            yield True
+        finally:
+            filler.unlink(missing_ok=True)
 
-        tests: dict[str, Callable[[int, str], bool]] = {
-            "kill the run": lambda pid, _: pid == session,
-            "kill a rank": lambda _, command: program(command) == "fabricbench-probe",
-            "hung rank": lambda _, command: program(command) == "fabricbench-probe",
-            "kill the launcher": lambda _, command: program(command).startswith("mpiexec"),
-            "kill the lab's keeper": lambda _, command: (
-                "lab/keeper.py" in command or "fabricbench.lab.keeper" in command
-            ),
-            "kill a switch": lambda _, command: program(command) == "fabricbench-switch",
-            "lost frames": lambda _, command: program(command) == "fabricbench-switch",
-        }
-        found = sorted(pid for pid, command in self.processes().items() if tests[kind](pid, command))
-        return random.choice(found) if found else None
+    @contextmanager
+    def disk_read_only(self) -> Iterator[bool]:
+        """Make the disk read-only, once no file on it is open for writing, and writable at the end; yield whether it was."""
+
+        def remounted(how: str) -> bool:
+            command = ["mount", "-o", f"remount,{how}", str(self.disk)]
+            return subprocess.run(command, check=False, capture_output=True).returncode == 0
+
+        deadline = time.monotonic() + BUSY_S
+        while not (is_read_only := remounted("ro")) and time.monotonic() < deadline:
+            time.sleep(0.001)
+        try:
+            yield is_read_only
+        finally:
+            remounted("rw")
 
     def said(self) -> str:
         """Return what the session said was wrong, without what differs from run to run."""
@@ -213,6 +267,17 @@ class Subject:
                 yield f"lost: {launch} is finished by the journal and not there"
             else:
                 self.known[launch, in_place[launch]] = launch
+
+    def check_told(self) -> Iterator[str]:
+        """Yield which finished launches count a sample as long as a standstill, and say nothing of one."""
+        for launch in sorted(self.finished().keys() - self.looked_at):
+            self.looked_at.add(launch)
+            folder = self.run / "launches" / launch
+            samples = pl.scan_parquet(folder / "samples.parquet").filter(~pl.col("missed"))
+            longest = samples.select(pl.col("time_ns").max()).collect().item() or 0
+            facts = json.loads((folder / "launch.json").read_text())["facts"]
+            if longest > STANDSTILL_NS and facts["is_valid"] and not facts.get("standstills"):
+                yield f"untold: {launch} counts a sample of {longest / 1e9:.1f} s"
 
     def check_gone(self, interfaces: set[str]) -> Iterator[str]:
         """Yield what is left of a session that has ended, once it had its time to go."""

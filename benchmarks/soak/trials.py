@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import time
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from benchmarks.soak.subject import Subject
+from benchmarks.soak.subject import IN_LAB_ONLY, RANKS, TARGETS, Subject
 
 TRIALS = "trials.jsonl"
 
@@ -20,12 +21,34 @@ LATEST_S = 5.0
 """The latest moment of a disturbance: a launch or two into a session on a busy machine."""
 END_S = 30.0
 """How long a run may take to end after Ctrl-C."""
-KILLS = ("kill the run", "kill a rank", "kill the launcher", "kill the lab's keeper", "kill a switch")
-FAULTS = ("full disk", "ENOSPC on a record", "EIO on writes", "connection reset", "lost frames", "hung rank")
-OF_A_RANK = {"kill a rank", "hung rank"}
+STILL_S = 30.0
+"""How long a stopped process stands still before it goes on."""
 APPEARS_S = 20.0
 """How long what is to be disturbed may take to be there, on a busy machine."""
-IN_LAB_ONLY = {"kill the lab's keeper", "kill a switch", "lost frames"}
+
+ROOM_BYTES = 2**20
+"""What a process whose memory is limited may still map."""
+
+OF_A_PROCESS = ("kill", "stop", "limit the memory of", "limit the descriptors of")
+HANG, LOST_FRAMES = "hang a rank", "stop a switch for a moment"
+BY_PRELOAD = {
+    "ENOSPC on a record": "write 28",
+    "EIO on writes": "write 5",
+    "connection reset": "recv 104",
+    "clock forward": "clock 86400",
+    "clock back": "clock -86400",
+}
+"""What the preload is told: errno of writes or receives, seconds that the wall clock is shifted by."""
+FULL, READ_ONLY = "full disk", "read-only disk"
+OF_A_DISK = (FULL, READ_ONLY)
+
+KINDS = (
+    *(f"{what} {target}" for what in OF_A_PROCESS for target in TARGETS),
+    HANG,
+    LOST_FRAMES,
+    *OF_A_DISK,
+    *BY_PRELOAD,
+)
 
 
 @dataclass
@@ -48,42 +71,56 @@ class Trial:
 def disturb(subject: Subject, trial: Trial, session: subprocess.Popen[bytes], random: Random) -> None:
     """Do to a session what the trial says, and undo it after a moment where it is not a death."""
     hold = random.uniform(0.3, 2.5)
-    if trial.kind == "full disk":
-        filler = subject.disk / "filler"
-        with suppress(OSError), filler.open("wb", buffering=0) as file:
-            while True:
-                file.write(bytes(2**16))
-        trial.has_hit = True
-        _wait(session, hold + 4.0)
-        filler.unlink(missing_ok=True)
-        return
-    written = {"ENOSPC on a record": "write 28", "EIO on writes": "write 5", "connection reset": "recv 104"}.get(
-        trial.kind
-    )
-    if written is not None:
-        subject.fault.write_text(written)
+    if trial.kind in OF_A_DISK:
+        with subject.disk_full() if trial.kind == FULL else subject.disk_read_only() as trial.has_hit:
+            _wait(session, hold + 4.0)
+    elif trial.kind in BY_PRELOAD:
+        subject.fault.write_text(BY_PRELOAD[trial.kind])
         trial.has_hit = True
         _wait(session, hold)
         subject.fault.unlink()
-        return
+    else:
+        _disturb_process(subject, trial, session, random, hold)
+
+
+def _disturb_process(
+    subject: Subject, trial: Trial, session: subprocess.Popen[bytes], random: Random, hold: float
+) -> None:
+    what, target = _process_of(trial.kind)
     # A rank lives for a moment of each launch: wait for one, and for a while in its life.
     deadline = time.monotonic() + APPEARS_S
-    age = random.choice((0.0, random.uniform(0.0, 0.4))) if trial.kind in OF_A_RANK else 0.0
-    while True:
-        pid = subject.find(trial.kind, session.pid, random)
-        if pid is not None:
-            time.sleep(age)
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL if trial.kind.startswith("kill") else signal.SIGSTOP)
-                trial.has_hit = True
-                break
+    age = random.choice((0.0, random.uniform(0.0, 0.4))) if target in RANKS else 0.0
+    while (pid := subject.find(target, session.pid, random)) is None:
         if session.poll() is not None or time.monotonic() > deadline:
             return
         time.sleep(0.005)
-    if trial.kind == "lost frames":
-        _wait(session, hold)
+    time.sleep(age)
+    with suppress(ProcessLookupError, FileNotFoundError):
+        if what == "kill":
+            os.kill(pid, signal.SIGKILL)
+        elif what == "limit the memory of":
+            mapped = int(Path(f"/proc/{pid}/statm").read_text().split()[0]) * resource.getpagesize()
+            resource.prlimit(pid, resource.RLIMIT_AS, (mapped + ROOM_BYTES, mapped + ROOM_BYTES))
+        elif what == "limit the descriptors of":
+            number = 1 + max(int(path.name) for path in Path(f"/proc/{pid}/fd").iterdir())
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, (number, number))
+        else:
+            os.kill(pid, signal.SIGSTOP)
+        trial.has_hit = True
+    seconds = {LOST_FRAMES: hold}.get(trial.kind, STILL_S if what == "stop" else 0.0)
+    if seconds and trial.has_hit:
+        _wait(session, seconds)
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGCONT)
+
+
+def _process_of(kind: str) -> tuple[str, str]:
+    """Return what is done to a process, and to which."""
+    if kind == HANG:
+        return "hang", "a rank"
+    if kind == LOST_FRAMES:
+        return "hold", "a switch"
+    return next((what, kind.removeprefix(f"{what} ")) for what in OF_A_PROCESS if kind.startswith(f"{what} "))
 
 
 def run_trial(subject: Subject, trial: Trial, random: Random, interfaces: set[str]) -> None:
@@ -113,20 +150,22 @@ def run_trial(subject: Subject, trial: Trial, random: Random, interfaces: set[st
         trial.problems.append(f"exit code {session.returncode}: {trial.said}")
     elif session.returncode in (3, 4) and not trial.said:  # 130 needs no word where the run had not begun
         trial.problems.append(f"exit code {session.returncode} without a word")
+    if trial.said.startswith("Traceback") and not trial.problems:
+        trial.problems.append(trial.said)
     trial.problems += subject.check_gone(interfaces)
     trial.problems += subject.check_kept()
+    trial.problems += subject.check_told()
     trial.finished = len(subject.finished())
     trial.seconds = round(time.monotonic() - begin, 1)
 
 
-def plan_trial(index: int, seed: int, kills: int, faults: int, place: str, has_disk: bool) -> tuple[Trial, Random]:
-    """Return what a trial does: of kills and faults as many as asked for, spread evenly."""
+def plan_trial(index: int, seed: int, place: str, has_disk: bool) -> tuple[Trial, Random]:
+    """Return what a trial does: each kind once, in a drawn order, before any comes again."""
+    kinds = [kind for kind in KINDS if place == "lab" or not kind.endswith(IN_LAB_ONLY)]
+    kinds = [kind for kind in kinds if kind not in OF_A_DISK or has_disk]
+    Random(f"{seed} {place} {index // len(kinds)}").shuffle(kinds)
     random = Random(f"{seed} {index}")
-    total = kills + faults
-    is_fault = (index + 1) * faults // total > index * faults // total
-    kinds = [kind for kind in (FAULTS if is_fault else KILLS) if place == "lab" or kind not in IN_LAB_ONLY]
-    kinds = [kind for kind in kinds if kind != "full disk" or has_disk]
-    return Trial(index, random.choice(kinds), place, round(random.uniform(0.3, LATEST_S), 2)), random
+    return Trial(index, kinds[index % len(kinds)], place, round(random.uniform(0.3, LATEST_S), 2)), random
 
 
 def read_trials(work: Path) -> list[Trial]:

@@ -130,7 +130,7 @@ class UnixPath {
     return true;
   }
   /// Nobody but receive_preposted() writes there, so that nothing need be kept.
-  void let_go_of_preposted(std::shared_ptr<const void>)
+  void release_preposted(std::shared_ptr<const void>)
     requires(!is_lossy)
   {
     posted_ = {};

@@ -25,6 +25,7 @@ from fabricbench.workload.adapter import (
     seated,
     told_outside,
 )
+from fabricbench.workload.pace import Pace
 
 RATE = Figure(name="pairs", unit="Mop/s", better="higher")
 
@@ -50,9 +51,9 @@ class RandomPairsStart(Start):
         """What fabrics are compared by."""
         return RATE
 
-    def expected_seconds(self, line_rate_bit_s: float) -> float:
+    def expected_seconds(self, pace: Pace) -> float:
         """Return the same for every fabric: it hardly talks."""
-        del line_rate_bit_s
+        del pace
         return 10.0
 
     def tokens(self, place: Place) -> list[str]:

@@ -1,7 +1,9 @@
 #include "base/clock.hpp"
 
 #include <algorithm>
+#include <fstream>
 #include <limits>
+#include <string>
 #include <vector>
 
 #if defined(__x86_64__)
@@ -74,6 +76,12 @@ bool has_invariant_counter() {
 
 }  // namespace
 
+bool kernel_trusts_counter(const std::string& clocksource) {
+  std::string name;
+  std::ifstream(clocksource) >> name;
+  return name == "tsc";
+}
+
 ClockPair read_clock_pair() {
   ClockPair best;
   std::uint64_t narrowest = std::numeric_limits<std::uint64_t>::max();
@@ -106,7 +114,7 @@ std::int64_t measure_realtime_offset_ns() {
 
 ClockInfo measure_clock(const ClockPair& first) {
   ClockInfo kernel = measure<KernelClock>("CLOCK_MONOTONIC", Timebase{});
-  if (!has_counter_clock || !has_invariant_counter()) return kernel;
+  if (!has_counter_clock || !has_invariant_counter() || !kernel_trusts_counter()) return kernel;
   const std::uint64_t passed_ns = KernelClock::now() - first.ns;
   const timespec left{0, static_cast<long>(calibration_ns - std::min(passed_ns, calibration_ns))};
   if (left.tv_nsec > 0) nanosleep(&left, nullptr);

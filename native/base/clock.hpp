@@ -78,8 +78,13 @@ struct ClockPair {
 };
 ClockPair read_clock_pair();
 
-/// Measure the clocks of this machine and choose the cheaper one. They are compared from a reading on that lies 20 ms
-/// back at least, or is waited for: one from before MPI_Init costs no launch any time.
+/// Whether the kernel itself keeps its time by the processor's counter: where it has found that unstable, or different
+/// between processors, it takes another clock, and nobody else should trust it.
+bool kernel_trusts_counter(
+    const std::string& clocksource = "/sys/devices/system/clocksource/clocksource0/current_clocksource");
+
+/// Measure the clocks of this machine and choose the cheaper one of those that can be trusted. They are compared from a
+/// reading on that lies 20 ms back at least, or is waited for: one from before MPI_Init costs no launch any time.
 ClockInfo measure_clock(const ClockPair& first = read_clock_pair());
 
 }  // namespace fabricbench

@@ -32,6 +32,13 @@ bool is_family(const ifaddrs& entry, int family) {
   return entry.ifa_addr != nullptr && entry.ifa_addr->sa_family == family;
 }
 
+/// The device that an entry is of: an address may have a label, `eth0:1`, which getifaddrs gives in place of the name.
+/// No device has a colon in its name.
+std::string device_of(const ifaddrs& entry) {
+  const std::string_view name = entry.ifa_name;
+  return std::string(name.substr(0, name.find(':')));
+}
+
 std::uint32_t address_of(const ifaddrs& entry) {
   sockaddr_in address{};
   std::memcpy(&address, entry.ifa_addr, sizeof address);
@@ -42,10 +49,23 @@ std::uint32_t address_of(const ifaddrs& entry) {
 const ifaddrs* choose_address(const ifaddrs* list, const std::optional<std::string>& name,
                               const std::optional<Subnet>& subnet) {
   for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
-    if (!is_family(*entry, AF_INET) || (name && *name != entry->ifa_name)) continue;
+    if (!is_family(*entry, AF_INET) || (name && *name != device_of(*entry))) continue;
     if (!subnet || (address_of(*entry) & subnet->mask) == subnet->network) return entry;
   }
   return nullptr;
+}
+
+/// An interface's IPv6 address: the first that is known beyond its link, else the first of all.
+std::optional<in6_addr> address_6_of(const ifaddrs* list, const std::string& name) {
+  std::optional<in6_addr> found;
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    if (!is_family(*entry, AF_INET6) || name != device_of(*entry)) continue;
+    sockaddr_in6 address{};
+    std::memcpy(&address, entry->ifa_addr, sizeof address);
+    if (!IN6_IS_ADDR_LINKLOCAL(&address.sin6_addr)) return address.sin6_addr;
+    if (!found) found = address.sin6_addr;
+  }
+  return found;
 }
 
 MacAddress read_mac(const ifaddrs* list, const std::string& name) {
@@ -121,10 +141,11 @@ std::optional<Interface> find_interface(const std::optional<std::string>& name, 
   const ifaddrs* chosen = choose_address(list.get(), name, subnet);
   if (chosen == nullptr && !name) return std::nullopt;
   Interface found;
-  found.name = chosen != nullptr ? chosen->ifa_name : *name;
+  found.name = chosen != nullptr ? device_of(*chosen) : *name;
   found.index = static_cast<int>(if_nametoindex(found.name.c_str()));
   if (found.index == 0) return std::nullopt;
   if (chosen != nullptr) found.address = address_of(*chosen);
+  found.address_6 = address_6_of(list.get(), found.name);
   found.mac = read_mac(list.get(), found.name);
   found.mtu = read_mtu(found.name);
   return found;

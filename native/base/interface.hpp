@@ -1,6 +1,8 @@
 // The network interfaces of this host, and which of them leads into the fabric under test.
 #pragma once
 
+#include <netinet/in.h>
+
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -24,6 +26,7 @@ struct Interface {
   std::string name;
   int index = 0;
   std::optional<std::uint32_t> address;  // host byte order
+  std::optional<in6_addr> address_6;     // one that is known beyond its link, else that of the link
   MacAddress mac{};
   int mtu = 0;
 };

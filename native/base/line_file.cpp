@@ -1,8 +1,11 @@
 #include "base/line_file.hpp"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <utility>
 
 namespace fabricbench {
 
@@ -15,7 +18,7 @@ LineFile::LineFile(const std::string& path)
 }
 
 LineFile::~LineFile() {
-  if (file_ != stdout) std::fclose(file_);
+  if (file_ != nullptr && file_ != stdout) std::fclose(file_);
 }
 
 void LineFile::add(const nlohmann::ordered_json& line) {
@@ -27,7 +30,19 @@ void LineFile::flush() {
   const bool is_written =
       std::fwrite(pending_.data(), 1, pending_.size(), file_) == pending_.size() && std::fflush(file_) == 0;
   pending_.clear();
-  if (!is_written) throw OutputError("cannot write " + path_ + " (" + std::strerror(errno) + "): is the disk full?");
+  if (!is_written) fail("write");
+}
+
+void LineFile::close() {
+  flush();
+  // A pipe or a terminal has no disk that it could be brought to.
+  if (fsync(fileno(file_)) != 0 && errno != EINVAL && errno != EROFS && errno != ENOTSUP) fail("fsync");
+  if (std::FILE* const file = std::exchange(file_, nullptr); file != stdout && std::fclose(file) != 0) fail("close");
+}
+
+void LineFile::fail(const char* call) const {
+  throw OutputError("cannot write " + path_ + " (" + call + ": " + std::strerror(errno) +
+                    "): is the disk full, or the quota used up?");
 }
 
 std::int64_t unix_ns() {

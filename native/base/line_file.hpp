@@ -1,4 +1,5 @@
-// A file of JSON lines, as every record is one. What has been flushed survives whatever dies afterwards.
+// A file of JSON lines, as every record is one. What has been flushed survives whatever process dies afterwards, what
+// has been closed is on the disk.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +16,7 @@ class LineFile {
  public:
   /// Open a file, or stdout for `-`. Throws OutputError.
   explicit LineFile(const std::string& path);
+  /// Closes what was not closed, whatever comes of it: there is an error already, or nobody to hear of one.
   ~LineFile();
   LineFile(const LineFile&) = delete;
   LineFile& operator=(const LineFile&) = delete;
@@ -24,8 +26,13 @@ class LineFile {
   void add_text(std::string_view text) { pending_ += text; }
   /// Write what was added. Throws OutputError.
   void flush();
+  /// Write what was added, bring all of it to the disk, and close: a full disk or quota of a file server may show only
+  /// then. Nothing is added afterwards. Throws OutputError.
+  void close();
 
  private:
+  [[noreturn]] void fail(const char* call) const;
+
   std::string path_;
   std::FILE* file_;
   std::string pending_;

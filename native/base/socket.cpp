@@ -30,10 +30,6 @@ void set_time(const Descriptor& socket, int option, timeval time, std::string_vi
   if (setsockopt(socket.get(), SOL_SOCKET, option, &time, sizeof time) != 0) fail_with_errno(call);
 }
 
-std::string shown(const sockaddr_in& address) {
-  return endpoint_text(ntohl(address.sin_addr.s_addr), ntohs(address.sin_port));
-}
-
 int granted_bytes(int socket, int option) {
   int bytes = 0;
   socklen_t size = sizeof bytes;
@@ -85,26 +81,94 @@ GrantedBuffers granted_buffers(int receiving_socket, int sending_socket) {
   return {granted_bytes(receiving_socket, SO_RCVBUF), granted_bytes(sending_socket, SO_SNDBUF)};
 }
 
-std::string endpoint_text(std::uint32_t address, std::uint16_t port) {
-  return address_text(address) + ":" + std::to_string(port);
+SocketAddress::SocketAddress(const sockaddr_in& address) : size_(sizeof address) {
+  std::memcpy(&storage_, &address, sizeof address);
 }
 
-sockaddr_in parse_endpoint(std::string_view text) {
-  const std::size_t colon = text.find(':');
-  sockaddr_in result{};
-  result.sin_family = AF_INET;
-  std::uint16_t port = 0;
-  bool is_good = colon != std::string_view::npos;
-  if (is_good) {
-    const std::string_view digits = text.substr(colon + 1);
-    is_good = inet_pton(AF_INET, std::string(text.substr(0, colon)).c_str(), &result.sin_addr) == 1 &&
-              std::from_chars(digits.data(), digits.data() + digits.size(), port).ec == std::errc();
-  }
-  if (!is_good)
-    throw Failure(FailureCode::error, "not an IPv4 address and port, address:port: '" + std::string(text) + "'");
-  result.sin_port = htons(port);
-  return result;
+SocketAddress::SocketAddress(const sockaddr_in6& address) : size_(sizeof address) {
+  std::memcpy(&storage_, &address, sizeof address);
 }
+
+SocketAddress SocketAddress::parse(std::string_view text, std::uint32_t scope) {
+  const std::size_t colon = text.rfind(':');
+  const std::string_view digits = colon == std::string_view::npos ? std::string_view() : text.substr(colon + 1);
+  std::string host(text.substr(0, colon));
+  std::uint16_t port = 0;
+  if (std::from_chars(digits.data(), digits.data() + digits.size(), port).ec == std::errc()) {
+    if (in_addr address{}; inet_pton(AF_INET, host.c_str(), &address) == 1) {
+      return SocketAddress(socket_address(ntohl(address.s_addr), port));
+    }
+    if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+    sockaddr_in6 found{};
+    if (inet_pton(AF_INET6, host.c_str(), &found.sin6_addr) == 1) {
+      found.sin6_family = AF_INET6;
+      found.sin6_port = htons(port);
+      if (IN6_IS_ADDR_LINKLOCAL(&found.sin6_addr)) found.sin6_scope_id = scope;
+      return SocketAddress(found);
+    }
+  }
+  throw Failure(FailureCode::error,
+                "not an address and port, address:port or [address]:port: '" + std::string(text) + "'");
+}
+
+SocketAddress SocketAddress::bound_to(const Descriptor& socket) {
+  SocketAddress found;
+  found.size_ = sizeof found.storage_;
+  if (getsockname(socket.get(), reinterpret_cast<sockaddr*>(&found.storage_), &found.size_) != 0) {
+    fail_with_errno("getsockname");
+  }
+  return found;
+}
+
+std::optional<SocketAddress> SocketAddress::peer_of(const Descriptor& socket) {
+  SocketAddress found;
+  found.size_ = sizeof found.storage_;
+  if (getpeername(socket.get(), reinterpret_cast<sockaddr*>(&found.storage_), &found.size_) != 0) return std::nullopt;
+  return found;
+}
+
+namespace {
+
+// Of both families the port comes first and lies at the same place.
+static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
+
+sockaddr_in6 as_version_6(const sockaddr_storage& storage) {
+  sockaddr_in6 address{};
+  std::memcpy(&address, &storage, sizeof address);
+  return address;
+}
+
+sockaddr_in as_version_4(const sockaddr_storage& storage) {
+  sockaddr_in address{};
+  std::memcpy(&address, &storage, sizeof address);
+  return address;
+}
+
+}  // namespace
+
+std::uint16_t SocketAddress::port() const { return ntohs(as_version_4(storage_).sin_port); }
+
+bool SocketAddress::has_host_of(const SocketAddress& other) const {
+  if (family() != other.family()) return false;
+  if (family() == AF_INET)
+    return as_version_4(storage_).sin_addr.s_addr == as_version_4(other.storage_).sin_addr.s_addr;
+  const in6_addr mine = as_version_6(storage_).sin6_addr;
+  const in6_addr others = as_version_6(other.storage_).sin6_addr;
+  return std::memcmp(&mine, &others, sizeof mine) == 0;
+}
+
+std::string SocketAddress::host_text() const {
+  if (family() != AF_INET6) return address_text(ntohl(as_version_4(storage_).sin_addr.s_addr));
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  const in6_addr address = as_version_6(storage_).sin6_addr;
+  inet_ntop(AF_INET6, &address, text.data(), text.size());
+  std::string host(1, '[');
+  host += text.data();
+  host += ']';
+  return host;
+}
+
+std::string SocketAddress::text() const { return host_text() + ":" + std::to_string(port()); }
 
 sockaddr_in socket_address(std::uint32_t address, std::uint16_t port) {
   sockaddr_in result{};
@@ -114,26 +178,13 @@ sockaddr_in socket_address(std::uint32_t address, std::uint16_t port) {
   return result;
 }
 
-void bind_to(const Descriptor& socket, const sockaddr_in& address) {
-  if (bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    fail_with_errno("bind(" + shown(address) + ")");
-  }
+void bind_to(const Descriptor& socket, const SocketAddress& address) {
+  if (bind(socket.get(), address.get(), address.size()) != 0) fail_with_errno("bind(" + address.text() + ")");
 }
 
-void connect_to(const Descriptor& socket, const sockaddr_in& address) {
-  if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    fail_with_errno("connect(" + shown(address) + ")");
-  }
+void connect_to(const Descriptor& socket, const SocketAddress& address) {
+  if (connect(socket.get(), address.get(), address.size()) != 0) fail_with_errno("connect(" + address.text() + ")");
 }
-
-sockaddr_in bound_address(const Descriptor& socket) {
-  sockaddr_in address{};
-  socklen_t size = sizeof address;
-  if (getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) fail_with_errno("getsockname");
-  return address;
-}
-
-std::uint16_t bound_port(const Descriptor& socket) { return ntohs(bound_address(socket).sin_port); }
 
 void drain(const Descriptor& socket) {
   std::array<std::byte, 64> scrap{};

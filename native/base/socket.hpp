@@ -57,15 +57,38 @@ struct GrantedBuffers {
 };
 GrantedBuffers granted_buffers(int receiving_socket, int sending_socket);
 
-/// A socket's address as text, for the exchange over the control plane: `10.98.1.2:40123`.
-std::string endpoint_text(std::uint32_t address, std::uint16_t port);
-/// Throws a Failure on anything but what endpoint_text() makes.
-sockaddr_in parse_endpoint(std::string_view text);
+/// An IPv4 or IPv6 address with a port.
+class SocketAddress {
+ public:
+  SocketAddress() = default;
+  explicit SocketAddress(const sockaddr_in& address);
+  explicit SocketAddress(const sockaddr_in6& address);
+  /// Read what text() makes; anything else is a Failure. `scope` is the index of the interface that an address is of
+  /// which every link has (fe80::).
+  static SocketAddress parse(std::string_view text, std::uint32_t scope = 0);
+  static SocketAddress bound_to(const Descriptor& socket);
+  /// Of a connection's other end; nothing where it has gone.
+  static std::optional<SocketAddress> peer_of(const Descriptor& socket);
+
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage_); }
+  socklen_t size() const { return size_; }
+  int family() const { return storage_.ss_family; }
+  std::uint16_t port() const;
+  /// Whether it is of the same host, whatever the ports are.
+  bool has_host_of(const SocketAddress& other) const;
+  /// For the exchange over the control plane: `10.98.1.2:40123`, `[fd00::2]:40123`.
+  std::string text() const;
+  std::string host_text() const;
+
+ private:
+  sockaddr_storage storage_{};
+  socklen_t size_ = 0;
+};
+
+/// An IPv4 address in host byte order and a port.
 sockaddr_in socket_address(std::uint32_t address, std::uint16_t port);
-void bind_to(const Descriptor& socket, const sockaddr_in& address);
-void connect_to(const Descriptor& socket, const sockaddr_in& address);
-sockaddr_in bound_address(const Descriptor& socket);
-std::uint16_t bound_port(const Descriptor& socket);
+void bind_to(const Descriptor& socket, const SocketAddress& address);
+void connect_to(const Descriptor& socket, const SocketAddress& address);
 
 /// Let go of everything that has come so far.
 void drain(const Descriptor& socket);

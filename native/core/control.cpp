@@ -57,7 +57,9 @@ bool Control::is_finished(MPI_Request& request, std::optional<double> patience_s
   Pause pause;
   std::uint64_t begin_ns = 0;
   for (int is_done = 0;;) {
-    MPI_Test(&request, &is_done, MPI_STATUS_IGNORE);
+    if (const int error = MPI_Test(&request, &is_done, MPI_STATUS_IGNORE); error != MPI_SUCCESS) {
+      throw ControlError("rank " + std::to_string(rank_) + ": MPI_Test failed with error " + std::to_string(error));
+    }
     if (is_done != 0) return true;
     if (has_ended()) return false;
     if (begin_ns == 0) begin_ns = KernelClock::now();
@@ -270,7 +272,7 @@ void Control::end_all(int exit_code, std::string_view cause) {
   }
   // Of several the lowest rank decides for all: each knows of the others, who answered by their own end.
   if (first_to_end != rank_) {
-    if (!is_let_go(2 * hearing)) MPI_Abort(MPI_COMM_WORLD, exit_code);
+    if (!is_released(2 * hearing)) MPI_Abort(MPI_COMM_WORLD, exit_code);
     return;
   }
   if (!silent.empty() || !is_clean || has_set_aside()) MPI_Abort(MPI_COMM_WORLD, exit_code);
@@ -282,7 +284,7 @@ void Control::end_all(int exit_code, std::string_view cause) {
 
 void Control::confirm(const LaunchEnded& ended) const {
   tell_heard(ended.rank());
-  is_let_go(hearing_seconds());  // if not, the rank that ended the launch has died
+  is_released(hearing_seconds());  // if not, the rank that ended the launch has died
 }
 
 double Control::hearing_seconds() const {
@@ -290,7 +292,7 @@ double Control::hearing_seconds() const {
   return std::clamp(*patience_seconds_ * share_for_hearing, shortest_hearing_seconds, longest_hearing_seconds);
 }
 
-bool Control::is_let_go(double within_seconds) const {
+bool Control::is_released(double within_seconds) const {
   const std::uint64_t begin_ns = KernelClock::now();
   for (Pause pause; seconds_since(begin_ns) < within_seconds; pause.sleep()) {
     while (const std::optional<Told> told = take_told()) {

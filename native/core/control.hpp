@@ -139,8 +139,8 @@ class Control {
   void tell_heard(int to) const;
   /// How long who ends the launch waits until all have heard.
   double hearing_seconds() const;
-  /// Whether this rank was let go in time; until then it answers who ends the launch as well.
-  bool is_let_go(double within_seconds) const;
+  /// Whether this rank was released in time; until then it answers who ends the launch as well.
+  bool is_released(double within_seconds) const;
   /// Sleep until the request is complete; false once the launch has ended or the patience is over.
   bool is_finished(MPI_Request& request, std::optional<double> patience_seconds) const;
   /// Sleep until the request is complete, or set it aside with its text once the launch has ended.

@@ -150,6 +150,7 @@ struct Task {
   std::function<bool()> is_over;          // set for a congestor, which goes on until then and keeps no samples
   Allocate allocate = plain_memory;       // lends what messages lie in: memory of the device that the paths come from
   MemoryKind memory = MemoryKind::plain;  // what the cell asks for
+  std::optional<double> patience_seconds{};  // how long ranks of the launch may be silent within a cell
 };
 
 /// What a pattern knows after it has measured. `stop` is there on the rank that applied the stopping rule.

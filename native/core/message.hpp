@@ -35,6 +35,7 @@ enum class MessageType : std::uint32_t {
   // How it begins.
   beginning,
   rank_info,
+  hosts_of_ranks,
   clock_identity,
   clock_model,
   clock_check,
@@ -75,13 +76,14 @@ enum class MessageType : std::uint32_t {
   farm_closed
 };
 template <>
-inline constexpr std::array<std::string_view, 41> names_of<MessageType>{"end of the launch",
+inline constexpr std::array<std::string_view, 42> names_of<MessageType>{"end of the launch",
                                                                         "end heard",
                                                                         "all have heard",
                                                                         "question whether it waits",
                                                                         "answer that it waits",
                                                                         "beginning",
                                                                         "rank's surroundings",
+                                                                        "hosts of ranks",
                                                                         "clock's identity",
                                                                         "clock model",
                                                                         "clock check",

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <set>
 #include <span>
+#include <unordered_set>
+
+#include "base/program.hpp"
 
 namespace fabricbench {
 namespace {
@@ -89,10 +92,11 @@ Stopping read_stopping(const json& value, const std::string& path) {
 std::vector<int> read_ranks(const json& value, const std::string& path) {
   if (!value.is_array() || value.empty()) throw InputError(path, "must be a list of ranks with at least one of them");
   std::vector<int> ranks;
+  std::unordered_set<int> named;  // a plan names every rank of a large launch in every cell
   for (std::size_t i = 0; i < value.size(); ++i) {
     const std::string element = path + "[" + std::to_string(i) + "]";
     const int rank = static_cast<int>(read_integer(value[i], element, {0, most_ranks}));
-    if (std::ranges::find(ranks, rank) != ranks.end()) throw InputError(element, "names the same rank twice");
+    if (!named.insert(rank).second) throw InputError(element, "names the same rank twice");
     ranks.push_back(rank);
   }
   return ranks;
@@ -181,6 +185,11 @@ Plan parse_plan(std::string_view text) {
   Plan plan;
   plan.launch_id = reader.text("launch_id");
   plan.token = static_cast<std::uint32_t>(reader.integer("token", {0, largest_token}));
+  if (reader.find("secret") != nullptr) {
+    const auto secret = parse_secret(reader.text("secret"));
+    if (!secret) throw InputError(reader.path_of("secret"), "must be 32 hexadecimal digits");
+    plan.secret = *secret;
+  }
   plan.fabric = read_fabric(reader.need("fabric"), "$.fabric");
   plan.output = reader.text("output");
   const json& probes = reader.need("probes");
@@ -249,9 +258,9 @@ void check_number(Layer layer, Pattern pattern, std::size_t number, const std::s
 void check_there(std::span<const int> ranks, int world_size, const std::string& path) {
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     if (ranks[i] < world_size) continue;
-    throw InputError(
-        path + "[" + std::to_string(i) + "]",
-        "rank " + std::to_string(ranks[i]) + " is not in this launch, which has " + std::to_string(world_size));
+    throw InputError(path + "[" + std::to_string(i) + "]",
+                     "rank " + std::to_string(ranks[i]) + " is not in this launch, which has " +
+                         std::to_string(world_size) + (world_size == 1 ? std::string(why_alone) : ""));
   }
 }
 

@@ -13,6 +13,7 @@
 #include "base/object_reader.hpp"
 #include "base/vocabulary.hpp"
 #include "core/pattern_facts.hpp"
+#include "core/secret.hpp"
 
 namespace fabricbench {
 
@@ -73,6 +74,7 @@ struct PlanProbe {
 struct Plan {
   std::string launch_id;
   std::uint32_t token = 0;
+  Secret secret{};
   PlanFabric fabric;
   std::string output;
   std::vector<PlanProbe> probes;

@@ -206,7 +206,9 @@ void RecordWriter::write_end(const PlanProbe& probe, const CellReport& report) {
              {"missed", report.findings.missed.size()},
              {"values", report.findings.values},
              {"interfaces", report.interfaces}});
+  if (!report.other_hosts.empty()) line["other_hosts"] = report.other_hosts;
   if (!report.port_state.empty()) line["port_state"] = report.port_state;
+  if (!report.rdma.empty()) line["rdma"] = nlohmann::json(report.rdma);
   if (report.span) {
     line["begin_unix_ns"] = report.span->begin_unix_ns;
     line["end_unix_ns"] = report.span->end_unix_ns;
@@ -225,12 +227,13 @@ void RecordWriter::write_failed(const PlanProbe& probe, const CellFailure& failu
              {"reason", failure.reason}});
   if (!report.findings.values.empty()) line["values"] = report.findings.values;
   if (!report.port_state.empty()) line["port_state"] = report.port_state;
+  if (!report.rdma.empty()) line["rdma"] = nlohmann::json(report.rdma);
   file_.add(line);
 }
 
 void RecordWriter::write_footer() {
   file_.add({{"type", "footer"}, {"finished_unix_ns", unix_ns()}, {"cells", cells_}, {"failed", failed_}});
-  file_.flush();
+  file_.close();
 }
 
 }  // namespace fabricbench

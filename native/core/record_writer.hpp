@@ -30,6 +30,7 @@ class RecordWriter {
   void open_cell(const PlanProbe& probe, const CellReport& report);
   void write_parts(const PlanProbe& probe, const CellParts& parts);
   void close_cell(const PlanProbe& probe, const CellReport& report);
+  /// The last line; the record is on the disk then. Throws OutputError.
   void write_footer();
 
  private:

@@ -224,7 +224,9 @@ std::string CellReport::pack() const {
                              counters.verified}},
                            {"receive", name_of(receive)},
                            {"interfaces", interfaces},
+                           {"other_hosts", other_hosts},
                            {"port_state", port_state},
+                           {"rdma", rdma},
                            {"span", span ? json{span->begin_unix_ns, span->end_unix_ns} : json()},
                            {"has_parts", has_parts},
                        }));
@@ -249,7 +251,9 @@ CellReport CellReport::unpack(std::string_view payload) {
   report.counters = {counted.at(0), counted.at(1), counted.at(2), counted.at(3), counted.at(4), counted.at(5)};
   report.receive = word_from<Receive>(value.at("receive"));
   report.interfaces = value.at("interfaces").get<Traffic>();
+  report.other_hosts = value.at("other_hosts").get<HostTraffic>();
   report.port_state = value.at("port_state").get<PortStates>();
+  report.rdma = value.at("rdma").get<std::vector<RdmaAttachment>>();
   if (const json& span = value.at("span"); !span.is_null()) report.span = {span.at(0), span.at(1)};
   report.has_parts = value.at("has_parts");
   report.warmup = take_samples(payload);
@@ -319,7 +323,9 @@ void CellMerge::add(const CellReport& report) {
   merge_samples(*merged_, report, family_, times_);
   if (!report.measured.time_ns.empty()) ++times_;
   if (merged_->interfaces.empty()) merged_->interfaces = report.interfaces;
+  merged_->other_hosts.insert(report.other_hosts.begin(), report.other_hosts.end());
   for (const auto& [host, state] : report.port_state) merged_->port_state[host].insert(state.begin(), state.end());
+  for (const RdmaAttachment& one : report.rdma) add_attachment(merged_->rdma, one);
   if (!merged_->span) merged_->span = report.span;
   merge_findings(merged_->findings, report.findings);
   merged_->has_parts = merged_->has_parts || report.has_parts;

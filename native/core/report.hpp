@@ -12,6 +12,7 @@
 #include "core/measurement.hpp"
 #include "core/message.hpp"
 #include "core/port_state.hpp"
+#include "core/rdma_attachment.hpp"
 #include "core/traffic.hpp"
 
 namespace fabricbench {
@@ -51,10 +52,12 @@ struct CellReport {
   Receive receive = Receive::blocking;
   PhaseSamples warmup;
   PhaseSamples measured;
-  Traffic interfaces;  // on the host of ranks[0]
+  Traffic interfaces;       // on the host of ranks[0]
+  HostTraffic other_hosts;  // on the members' other hosts, from before messages were verified until it was over
   /// When it was measured, warm-up included, by the first member's host; nothing on the other members.
   std::optional<TimeSpan> span;
   PortStates port_state;  // what changed at the fabric's ports meanwhile, verification included, on the members' hosts
+  std::vector<RdmaAttachment> rdma;  // how the members were attached, of cells over layer rdma
   Findings findings;
   bool has_parts = false;
 

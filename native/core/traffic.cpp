@@ -4,6 +4,7 @@
 #include <array>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -80,18 +81,60 @@ std::vector<std::string> above_rdma_port(const fs::path& root, const std::string
   return {found.begin(), found.end()};
 }
 
-/// Ports of RDMA devices (ABI/stable/sysfs-class-infiniband): data octets divided by 4, as InfiniBand's PortXmitData.
+/// Where the driver of a port counts its bytes. What it sent is the sum of some counters, and so is what it received.
+struct PortBytes {
+  std::vector<std::string_view> sent;
+  std::vector<std::string_view> received;
+  std::uint64_t bytes_of_count = 1;
+};
+
+/// The first that a port has. InfiniBand's count data octets divided by 4 (PortXmitData,
+/// ABI/stable/sysfs-class-infiniband); in `counters_ext` older kernels have those of 64 bits. Then, of drivers without:
+/// efa and bnxt_re, and irdma.
+const std::vector<PortBytes>& places_of_bytes() {
+  static const std::vector<PortBytes> places{
+      {{"counters_ext/port_xmit_data_64"}, {"counters_ext/port_rcv_data_64"}, 4},
+      {{"counters/port_xmit_data"}, {"counters/port_rcv_data"}, 4},
+      {{"hw_counters/tx_bytes"}, {"hw_counters/rx_bytes"}},
+      {{"hw_counters/ip4OutOctets", "hw_counters/ip6OutOctets"},
+       {"hw_counters/ip4InOctets", "hw_counters/ip6InOctets"}},
+  };
+  return places;
+}
+
+/// The sum of counters; nothing where one of them is missing, or stands at the end of its 32 bits, where those of old
+/// adapters stop counting.
+std::optional<std::uint64_t> sum_of(const fs::path& port, const std::vector<std::string_view>& names) {
+  constexpr std::uint64_t saturated = std::numeric_limits<std::uint32_t>::max();
+  std::uint64_t sum = 0;
+  for (const std::string_view name : names) {
+    const auto count = read_count(port / name);
+    if (!count || *count == saturated) return std::nullopt;
+    sum += *count;
+  }
+  return sum;
+}
+
+InterfaceBytes bytes_of_port(const fs::path& port) {
+  for (const PortBytes& place : places_of_bytes()) {
+    std::error_code error;
+    if (!fs::exists(port / place.sent.front(), error)) continue;
+    const auto sent = sum_of(port, place.sent);
+    const auto received = sum_of(port, place.received);
+    return {.sent = sent.value_or(0) * place.bytes_of_count,
+            .received = received.value_or(0) * place.bytes_of_count,
+            .is_counted = sent && received};
+  }
+  return {.is_counted = false};
+}
+
+/// Ports of RDMA devices.
 Traffic read_rdma_ports(const fs::path& root) {
-  constexpr std::uint64_t bytes_of_count = 4;
   Traffic counters;
   for (const std::string& device : names_in(root / "sys/class/infiniband")) {
     const fs::path ports = root / "sys/class/infiniband" / device / "ports";
     for (const std::string& port : names_in(ports)) {
-      const auto sent = read_count(ports / port / "counters/port_xmit_data");
-      const auto received = read_count(ports / port / "counters/port_rcv_data");
-      counters[device + "/" + port] = {.sent = sent.value_or(0) * bytes_of_count,
-                                       .received = received.value_or(0) * bytes_of_count,
-                                       .is_counted = sent && received};
+      counters[device + "/" + port] = bytes_of_port(ports / port);
     }
   }
   return counters;
@@ -151,6 +194,13 @@ const std::vector<std::string>& InterfacesAbove::of(const std::string& counter) 
 
 void note_above(Traffic& carried, InterfacesAbove& above) {
   for (auto& [name, bytes] : carried) bytes.above = above.of(name);
+}
+
+void drop_idle(Traffic& carried, std::string_view kept) {
+  std::erase_if(carried, [&](const auto& each) {
+    const auto& [name, bytes] = each;
+    return name != kept && bytes.is_counted && bytes.sent == 0 && bytes.received == 0;
+  });
 }
 
 void add_traffic(Traffic& total, const Traffic& more) {

@@ -27,6 +27,9 @@ struct InterfaceBytes {
 /// By the name of the counter: of a network interface `ib0`, of the port of an RDMA device `mlx5_0/1`.
 using Traffic = std::map<std::string, InterfaceBytes>;
 
+/// By the name of the host.
+using HostTraffic = std::map<std::string, Traffic>;
+
 /// Read all counters of this network namespace, each since it came up. Reads files: never within a timed section.
 /// @param root of the file system, another one in tests
 Traffic read_traffic_counters(const std::filesystem::path& root = "/");
@@ -54,6 +57,10 @@ class InterfacesAbove {
 
 /// Note what lies above each counter of this host.
 void note_above(Traffic& carried, InterfacesAbove& above);
+
+/// Leave out the counters that counted nothing, but for that of one interface: a cell of many hosts has one such list
+/// for each of them.
+void drop_idle(Traffic& carried, std::string_view kept);
 
 /// Add what was counted in another span of time.
 void add_traffic(Traffic& total, const Traffic& more);

@@ -7,7 +7,6 @@
 // helper dies, of which the kernel tells it by SIGTERM. The helper adopts what a killed keeper leaves.
 #include "farm/keeper.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -41,6 +40,7 @@
 #include "base/socket.hpp"
 #include "core/message.hpp"
 #include "core/rank_info.hpp"
+#include "farm/children.hpp"
 #include "farm/digest.hpp"
 
 extern char** environ;  // NOLINT: POSIX has it in no header
@@ -93,53 +93,6 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   return all;
 }
 
-/// The parent of a process; 0 where there is no such process any more.
-pid_t parent_of(pid_t process) {
-  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
-  std::string text;
-  std::getline(file, text);
-  // pid (command) state parent ...: a command may hold spaces and brackets.
-  const std::size_t end = text.rfind(") ");
-  if (end == std::string::npos) return 0;
-  int parent = 0;
-  std::sscanf(text.c_str() + end + 2, "%*c %d", &parent);
-  return parent;
-}
-
-/// Where the kernel lists them (CONFIG_PROC_CHILDREN) it is asked, else every process is looked at.
-std::vector<pid_t> own_children() {
-  std::vector<pid_t> found;
-  if (std::ifstream listed("/proc/thread-self/children"); listed) {
-    for (pid_t each = 0; listed >> each;) found.push_back(each);
-    return found;
-  }
-  DIR* const folder = opendir("/proc");
-  if (folder == nullptr) return found;
-  while (const dirent* const entry = readdir(folder)) {
-    const auto process = static_cast<pid_t>(std::atoi(entry->d_name));
-    if (process > 0 && parent_of(process) == getpid()) found.push_back(process);
-  }
-  closedir(folder);
-  return found;
-}
-
-/// Kill every child, and what these leave, until there is none but those that are `spared`. No process that is no
-/// child of this one is ever meant: a child's number is its own until it is waited for.
-void kill_children(const std::map<pid_t, std::uint64_t>& spared = {}) {
-  for (;;) {
-    std::size_t killed = 0;
-    for (const pid_t each : own_children()) {
-      if (spared.contains(each)) continue;
-      kill(each, SIGKILL);
-      waitpid(each, nullptr, 0);
-      ++killed;
-    }
-    // The list may miss one that comes just then; who has no child at all knows it.
-    if (killed == 0 && (!spared.empty() || (waitpid(-1, nullptr, WNOHANG) < 0 && errno == ECHILD))) return;
-    if (killed == 0) poll(nullptr, 0, 1);
-  }
-}
-
 /// Signals that are read, not handled.
 Descriptor signals_as_descriptor() {
   sigset_t wanted;
@@ -183,8 +136,12 @@ class Keeper {
       told["problem"] = problem;
       told["is_of_node"] = is_of_node_;
     }
-    kill_children();
+    const std::string stuck = text_of_stuck(kill_children());
     if (is_left_) _exit(1);
+    if (!stuck.empty()) {
+      told["problem"] = stuck;
+      told["is_of_node"] = true;
+    }
     if (status_) told["status"] = *status_;
     told["is_late"] = is_late_;
     const std::string text = told.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -431,10 +388,15 @@ class Helper {
   /// End all jobs and remove the folder; what could not be removed.
   std::string end() {
     for (const auto& [keeper, id] : keepers_) kill(keeper, SIGTERM);
-    for (const auto& [keeper, id] : keepers_) waitpid(keeper, nullptr, 0);
+    // Each kills what it keeps, within its limit; then whoever is left is killed here.
+    const std::uint64_t begin = KernelClock::now();
+    while (!keepers_.empty() && KernelClock::now() - begin < 2 * kill_limit_ns) {
+      std::erase_if(keepers_, [](const auto& one) { return waitpid(one.first, nullptr, WNOHANG) != 0; });
+      if (!keepers_.empty()) poll(nullptr, 0, 1);
+    }
     keepers_.clear();
-    kill_children();
-    std::string problem = folder_ ? folder_->remove() : "";
+    std::string problem = text_of_stuck(kill_children());
+    if (folder_) problem += (problem.empty() ? "" : "; ") + folder_->remove();
     folder_.reset();
     return problem;
   }

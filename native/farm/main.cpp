@@ -96,7 +96,8 @@ void begin(const Options& options, int ranks, Beginning& beginning) {
     beginning.plan_text.assign(std::istreambuf_iterator<char>(file), {});
     beginning.plan = parse_farm_plan(beginning.plan_text);
     if (ranks < 2)
-      throw InputError("a farm needs 2 ranks or more, found 1: rank 0 gives out jobs, the others run them");
+      throw InputError("a farm needs 2 ranks or more, found 1: rank 0 gives out jobs, the others run them" +
+                       std::string(why_alone));
     beginning.source = std::make_unique<Source>(*beginning.plan);
     beginning.record = std::make_unique<FarmRecord>(options.output, *beginning.plan);
   } catch (const InputError& error) {

@@ -103,7 +103,7 @@ void FarmRecord::write_lost(const Given& given, const std::string& why, double e
 void FarmRecord::write_footer(const FarmTotals& totals) {
   if (outputs_) {
     outputs_->add_text(std::string(2 * tar_block, '\0'));
-    outputs_->flush();
+    outputs_->close();
   }
   ordered_json left_out = ordered_json::array();
   for (const auto& [node, reason] : totals.left_out) left_out.push_back({{"node", node}, {"reason", reason}});
@@ -120,7 +120,7 @@ void FarmRecord::write_footer(const FarmTotals& totals) {
              {"left_out", left_out},
              {"left_behind", totals.left_behind},
              {"interfaces", interfaces}});
-  file_.flush();
+  file_.close();
 }
 
 void FarmRecord::keep_output(const AttemptTold& told, std::string_view output) {

@@ -50,11 +50,11 @@ StampedSocket::StampedSocket(const std::string& address) : socket_(open_socket(A
   const unsigned flags = SOF_TIMESTAMPING_TX_SOFTWARE | SOF_TIMESTAMPING_RX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE |
                          SOF_TIMESTAMPING_OPT_TSONLY | SOF_TIMESTAMPING_OPT_ID;
   set_option(socket_, SOL_SOCKET, SO_TIMESTAMPING, flags, "SO_TIMESTAMPING");
-  bind_to(socket_, parse_endpoint(address + ":0"));
+  bind_to(socket_, SocketAddress::parse(address + ":0"));
 }
 
 void StampedSocket::connect_to(const StampedSocket& other) {
-  fabricbench::connect_to(socket_, bound_address(other.socket_));
+  fabricbench::connect_to(socket_, SocketAddress::bound_to(other.socket_));
 }
 
 std::uint32_t StampedSocket::send(std::span<const std::uint8_t> datagram) {

@@ -38,13 +38,10 @@ int most_blocks(const Shape& shape, const BlockCounts& blocks) {
   return std::max({shape.ranks, blocks.sent, blocks.received});
 }
 
-/// MPI counts and displaces in ints: the blocks, where it can do so.
-BlockCounts checked_blocks(const Shape& shape, const BlockCounts& counts, std::size_t elements) {
-  const int blocks = most_blocks(shape, counts);
-  const auto most = static_cast<std::size_t>(std::numeric_limits<int>::max());
-  if (elements <= most / static_cast<std::size_t>(std::max(blocks, 1))) return counts;
-  throw Failure(FailureCode::unsupported, std::to_string(blocks) + " blocks of " + std::to_string(elements) +
-                                              " elements are more than MPI's int counts: use smaller messages");
+/// The blocks, where MPI can count so many of so many elements.
+BlockCounts checked_blocks(const Shape& shape, const BlockCounts& counts, std::size_t elements, bool is_displaced) {
+  check_counts(most_blocks(shape, counts), elements, is_displaced);
+  return counts;
 }
 
 Shape shape_of(MPI_Comm communicator) {
@@ -58,17 +55,31 @@ std::size_t bytes_of(int blocks, std::size_t block_bytes) { return static_cast<s
 
 }  // namespace
 
-CollectiveMemory::CollectiveMemory(MPI_Comm communicator, const Task& task, CollectiveKind kind, Sizes sizes)
+void check_counts(int blocks, std::size_t elements, bool is_displaced) {
+  const auto most = static_cast<std::size_t>(std::numeric_limits<int>::max());
+  if (elements > most) {
+    throw Failure(FailureCode::unsupported, "a block of " + std::to_string(elements) +
+                                                " elements is more than MPI's int counts: use smaller messages");
+  }
+  if (!is_displaced || elements <= most / static_cast<std::size_t>(std::max(blocks, 1))) return;
+  throw Failure(
+      FailureCode::unsupported,
+      std::to_string(blocks) + " blocks of " + std::to_string(elements) +
+          " elements are more than MPI's int displacements: use smaller messages, or the collective without a v");
+}
+
+CollectiveMemory::CollectiveMemory(MPI_Comm communicator, const Task& task, CollectiveKind kind, Sizes sizes,
+                                   bool is_displaced)
     : block_bytes_(checked_block(task.probe, kind)),
       shape_(shape_of(communicator)),
-      blocks_(checked_blocks(shape_, sizes(shape_), elements_of(block_bytes_, kind))),
+      blocks_(checked_blocks(shape_, sizes(shape_), elements_of(block_bytes_, kind), is_displaced)),
       send_(task.allocate(bytes_of(blocks_.sent, block_bytes_))),
       receive_(task.allocate(bytes_of(blocks_.received, block_bytes_))) {
   const std::size_t elements = elements_of(block_bytes_, kind);
   const int blocks = most_blocks(shape_, blocks_);
   for (int i = 0; i < blocks; ++i) {
     counts_.push_back(static_cast<int>(elements));
-    displacements_.push_back(i * static_cast<int>(elements));
+    if (is_displaced) displacements_.push_back(i * static_cast<int>(elements));
   }
   operands_ = {.communicator = communicator,
                .send = send_.data(),

@@ -88,13 +88,17 @@ struct Operands {
   const int* displacements = nullptr;
 };
 
+/// A Failure where MPI cannot count so many blocks of so many elements: it counts those of a block in an int, whatever
+/// all blocks are together, and so it displaces blocks, where it is told of displacements at all.
+void check_counts(int blocks, std::size_t elements, bool is_displaced);
+
 /// The buffers of a collective on this rank, its place among the others, and the grid.
 class CollectiveMemory {
  public:
   using Sizes = BlockCounts (*)(const Shape&);
 
   /// A Failure where the call cannot carry such messages.
-  CollectiveMemory(MPI_Comm communicator, const Task& task, CollectiveKind kind, Sizes sizes);
+  CollectiveMemory(MPI_Comm communicator, const Task& task, CollectiveKind kind, Sizes sizes, bool is_displaced);
   ~CollectiveMemory();
   CollectiveMemory(const CollectiveMemory&) = delete;
   CollectiveMemory& operator=(const CollectiveMemory&) = delete;

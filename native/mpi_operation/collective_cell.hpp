@@ -5,6 +5,8 @@
 
 #include <concepts>
 #include <optional>
+#include <tuple>
+#include <type_traits>
 
 #include "base/failure.hpp"
 #include "mpi_operation/collective.hpp"
@@ -65,6 +67,15 @@ class PersistentCall {
 
 template <class Op>
 concept OnGrid = Op::on_grid;
+
+template <class... Arguments>
+consteval int count_int_arrays(std::tuple<Arguments...> (*)(const Operands&)) {
+  return (0 + ... + int{std::is_same_v<Arguments, const int*>});
+}
+
+/// Whether the call is told where each block lies: displacements stand beside counts, which stand alone otherwise.
+template <class Op>
+concept Displacing = count_int_arrays(&Op::arguments) > 1;
 
 /// The mode of a plan, where this MPI has it.
 inline words::Mode mode_of(const PlanProbe& probe) {
@@ -178,7 +189,7 @@ class CollectiveCell : public PreparedOperation {
       : communicator_(communicator),
         task_(task),
         mode_(mode_of(task.probe)),
-        memory_(communicator, task, Op::kind, Op::sizes) {}
+        memory_(communicator, task, Op::kind, Op::sizes, Displacing<Op>) {}
 
   void open() override {
     if constexpr (OnGrid<Op>) memory_.make_grid();

@@ -7,6 +7,9 @@
 //
 // Where the target calls nothing it waits in MPI_Recv, so that libraries which need it for progress have it. An access
 // is a type with `call`, one MPI call that begins it, and `leaves`, what it leaves behind.
+//
+// Of put and get, a sample may be several accesses that one closing completes (`accesses`), each on bytes of its own,
+// side by side: with flush, and in a loop (back to back), that is what osu_put_bw and osu_get_bw call a window.
 #pragma once
 
 #include <mpi.h>
@@ -30,11 +33,32 @@ inline constexpr int done_tag = 1;
 /// The arguments of an access.
 struct Access {
   MPI_Win window = MPI_WIN_NULL;
-  void* local = nullptr;    // what goes there, or where it comes to
-  void* result = nullptr;   // what was there before
-  void* compare = nullptr;  // what must be there
+  std::byte* local = nullptr;   // what goes there
+  std::byte* result = nullptr;  // what was there before, or comes from there
+  void* compare = nullptr;      // what must be there
   int count = 0;
+  MPI_Aint place = 0;  // in the window
 };
+
+/// Those of one sample: each is `step` bytes beyond the one before, up to `end`.
+struct Accesses {
+  Access first;
+  MPI_Aint step = 0;
+  MPI_Aint end = 0;
+};
+
+/// Begin all of them; the first error.
+template <class Kind>
+int begin_all(const Accesses& accesses) {
+  Access access = accesses.first;
+  for (; access.place != accesses.end; access.place += accesses.step) {
+    if (const int error = Kind::call(access); error != MPI_SUCCESS) [[unlikely]]
+      return error;
+    access.local += accesses.step;
+    access.result += accesses.step;
+  }
+  return MPI_SUCCESS;
+}
 
 /// What an access leaves behind, given what was in the window and what the origin had; for verification.
 enum class Leaves { local_in_window, window_at_origin, sum, integer_sum, swapped };
@@ -52,9 +76,9 @@ struct Fence {
   static int close(MPI_Win window) { return MPI_Win_fence(MPI_MODE_NOSUCCEED, window); }
   static void settle(MPI_Win window) { MPI_Win_fence(0, window); }
   template <class Kind>
-  static int call(const Access& access) {
-    const int error = Kind::call(access);
-    return error == MPI_SUCCESS ? MPI_Win_fence(0, access.window) : error;
+  static int call(const Accesses& accesses) {
+    const int error = begin_all<Kind>(accesses);
+    return error == MPI_SUCCESS ? MPI_Win_fence(0, accesses.first.window) : error;
   }
 };
 
@@ -64,10 +88,10 @@ struct Lock {
   static int close(MPI_Win) { return MPI_SUCCESS; }
   static void settle(MPI_Win window) { MPI_Win_unlock(target, window); }
   template <class Kind>
-  static int call(const Access& access) {
-    int error = MPI_Win_lock(MPI_LOCK_SHARED, target, 0, access.window);
-    if (error == MPI_SUCCESS) error = Kind::call(access);
-    return error == MPI_SUCCESS ? MPI_Win_unlock(target, access.window) : error;
+  static int call(const Accesses& accesses) {
+    int error = MPI_Win_lock(MPI_LOCK_SHARED, target, 0, accesses.first.window);
+    if (error == MPI_SUCCESS) error = begin_all<Kind>(accesses);
+    return error == MPI_SUCCESS ? MPI_Win_unlock(target, accesses.first.window) : error;
   }
 };
 
@@ -77,9 +101,9 @@ struct Flush {
   static int close(MPI_Win window) { return MPI_Win_unlock_all(window); }
   static void settle(MPI_Win) {}
   template <class Kind>
-  static int call(const Access& access) {
-    const int error = Kind::call(access);
-    return error == MPI_SUCCESS ? MPI_Win_flush(target, access.window) : error;
+  static int call(const Accesses& accesses) {
+    const int error = begin_all<Kind>(accesses);
+    return error == MPI_SUCCESS ? MPI_Win_flush(target, accesses.first.window) : error;
   }
 };
 
@@ -105,9 +129,11 @@ inline std::size_t checked_bytes(const PlanProbe& probe, bool integer, bool of_d
 class Memory {
  public:
   Memory(MPI_Comm communicator, const Task& task, bool integer, bool of_doubles)
-      : local_(task.allocate(checked_bytes(task.probe, integer, of_doubles))),
-        result_(task.allocate(task.probe.message_bytes)),
-        expected_(task.probe.message_bytes) {
+      : bytes_(checked_bytes(task.probe, integer, of_doubles)),
+        accesses_(accesses_of(task.probe)),
+        local_(task.allocate(accesses_ * bytes_)),
+        result_(task.allocate(accesses_ * bytes_)),
+        expected_(accesses_ * bytes_) {
     int rank = 0;
     MPI_Comm_rank(communicator, &rank);
     is_origin_ = rank == origin;
@@ -134,16 +160,26 @@ class Memory {
   std::span<std::byte> expected() { return expected_; }
   std::int64_t& compared() { return compared_; }
 
-  Access access(bool of_doubles) {
-    const std::size_t count = of_doubles ? local_.size() / sizeof(double) : local_.size();
-    return {.window = window_,
-            .local = local_.data(),
-            .result = result_.data(),
-            .compare = &compared_,
-            .count = static_cast<int>(count)};
+  std::size_t accesses() const { return accesses_; }
+
+  Accesses all(bool of_doubles) {
+    const std::size_t count = of_doubles ? bytes_ / sizeof(double) : bytes_;
+    return {.first = {.window = window_,
+                      .local = local_.data(),
+                      .result = result_.data(),
+                      .compare = &compared_,
+                      .count = static_cast<int>(count)},
+            .step = static_cast<MPI_Aint>(bytes_),
+            .end = static_cast<MPI_Aint>(local_.size())};
   }
 
  private:
+  static std::size_t accesses_of(const PlanProbe& probe) {
+    return find_parameter(probe.pattern, "accesses") == nullptr ? 1 : whole_parameter(probe, "accesses");
+  }
+
+  std::size_t bytes_;
+  std::size_t accesses_;
   MessageBuffer local_;
   MessageBuffer result_;
   std::vector<std::byte> expected_;
@@ -162,7 +198,7 @@ class OneSided : public PreparedOperation {
 
   void open() override {
     memory_.open_window(communicator_);
-    access_ = memory_.access(is_of_doubles<Kind>);
+    accesses_ = memory_.all(is_of_doubles<Kind>);
   }
 
   /// An access that fails ends no turn: the target would wait for the origin.
@@ -178,18 +214,18 @@ class OneSided : public PreparedOperation {
   /// The epoch is closed on every rank however the calls within it end, for MPI_Win_free would wait for it; but not
   /// where the launch is over, or another rank is not heard of any more.
   Outcome run() override {
-    check_mpi(Sync::open(access_.window), "opening the epoch");
+    check_mpi(Sync::open(window()), "opening the epoch");
     Outcome outcome;
     try {
       outcome = Conductor(communicator_, task_, [this](const CallOrder& order, CallTimes& times) {
                   take(order, times);
                 }).run({});
     } catch (const Failure&) {
-      Sync::close(access_.window);
+      Sync::close(window());
       throw;
     }
-    check_mpi(Sync::close(access_.window), "closing the epoch");
-    outcome.bytes_per_sample = task_.probe.message_bytes;
+    check_mpi(Sync::close(window()), "closing the epoch");
+    outcome.bytes_per_sample = memory_.accesses() * task_.probe.message_bytes;
     return outcome;
   }
 
@@ -197,8 +233,8 @@ class OneSided : public PreparedOperation {
 
  private:
   void take(const CallOrder& order, CallTimes& times) {
-    const auto access = [this] { return Sync::template call<Kind>(access_); };
-    const auto fence = [this] { return MPI_Win_fence(0, access_.window); };
+    const auto access = [this] { return Sync::template call<Kind>(accesses_); };
+    const auto fence = [this] { return MPI_Win_fence(0, window()); };
     if (memory_.is_origin()) {
       take_calls(access, order, task_.clock, times);
       if constexpr (!Sync::target_takes_part) tell_target();
@@ -209,6 +245,8 @@ class OneSided : public PreparedOperation {
       wait_for_origin();
     }
   }
+
+  MPI_Win window() const { return accesses_.first.window; }
 
   void tell_target() { check_mpi(MPI_Send(nullptr, 0, MPI_BYTE, target, done_tag, communicator_), "MPI_Send"); }
   void wait_for_origin() {
@@ -225,15 +263,15 @@ class OneSided : public PreparedOperation {
       expose([&] { fill(memory_.exposed(), target, turn); });
     }
     check_mpi(MPI_Barrier(communicator_), "MPI_Barrier");
-    check_mpi(Sync::open(access_.window), "opening the epoch");
+    check_mpi(Sync::open(window()), "opening the epoch");
     int error = MPI_SUCCESS;
     try {
       error = take_part();
     } catch (const Failure&) {
-      Sync::close(access_.window);
+      Sync::close(window());
       throw;
     }
-    check_mpi(Sync::close(access_.window), "closing the epoch");
+    check_mpi(Sync::close(window()), "closing the epoch");
     if (memory_.is_origin()) {
       if (Kind::leaves == Leaves::window_at_origin || is_integer<Kind>) {
         count_result(task_.counters, is_filled(memory_.result(), target, turn));
@@ -249,11 +287,11 @@ class OneSided : public PreparedOperation {
   int take_part() {
     int error = MPI_SUCCESS;
     if (memory_.is_origin()) {
-      error = Sync::template call<Kind>(access_);
-      if (error != MPI_SUCCESS) Sync::settle(access_.window);
+      error = Sync::template call<Kind>(accesses_);
+      if (error != MPI_SUCCESS) Sync::settle(window());
       if constexpr (!Sync::target_takes_part) tell_target();
     } else if constexpr (Sync::target_takes_part) {
-      check_mpi(MPI_Win_fence(0, access_.window), "MPI_Win_fence");
+      check_mpi(MPI_Win_fence(0, window()), "MPI_Win_fence");
     } else {
       wait_for_origin();
     }
@@ -263,9 +301,9 @@ class OneSided : public PreparedOperation {
   /// The target's own look at its window is an access as well.
   template <class Look>
   void expose(Look look) {
-    check_mpi(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, access_.window), "MPI_Win_lock");
+    check_mpi(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, window()), "MPI_Win_lock");
     look();
-    check_mpi(MPI_Win_unlock(target, access_.window), "MPI_Win_unlock");
+    check_mpi(MPI_Win_unlock(target, window()), "MPI_Win_unlock");
   }
 
   static std::int64_t integer_of(int rank, std::uint64_t turn) {
@@ -311,7 +349,7 @@ class OneSided : public PreparedOperation {
   MPI_Comm communicator_;
   Task& task_;
   Memory memory_;
-  Access access_;
+  Accesses accesses_;
 };
 
 }  // namespace one_sided
@@ -335,14 +373,16 @@ std::unique_ptr<PreparedOperation> prepare_one_sided(MPI_Comm communicator, Task
 struct Put {
   static constexpr auto leaves = one_sided::Leaves::local_in_window;
   static int call(const one_sided::Access& access) {
-    return MPI_Put(access.local, access.count, MPI_BYTE, one_sided::target, 0, access.count, MPI_BYTE, access.window);
+    return MPI_Put(access.local, access.count, MPI_BYTE, one_sided::target, access.place, access.count, MPI_BYTE,
+                   access.window);
   }
 };
 
 struct Get {
   static constexpr auto leaves = one_sided::Leaves::window_at_origin;
   static int call(const one_sided::Access& access) {
-    return MPI_Get(access.result, access.count, MPI_BYTE, one_sided::target, 0, access.count, MPI_BYTE, access.window);
+    return MPI_Get(access.result, access.count, MPI_BYTE, one_sided::target, access.place, access.count, MPI_BYTE,
+                   access.window);
   }
 };
 

@@ -12,7 +12,7 @@
 //   reduce-scatter(-block)                      the block that each rank gets (OSU names the vector of n blocks);
 //                                               counts n blocks
 //   neighbor-allgather, neighbor-alltoall       the block for each of four neighbours; counts 4 blocks
-//   put, get, accumulate                        what is accessed; counts it
+//   put, get, accumulate                        what one call accesses; counts what all calls of a sample do
 //   fetch-and-op, compare-and-swap              one 64-bit integer: message_bytes must be 8; counts 8
 //   partitioned                                 the whole message each way; counts both ways
 //   threaded                                    the message of each thread each way; counts both ways of all threads

@@ -299,7 +299,7 @@ struct Burst {
   static constexpr std::size_t timing_member = leader;
 
   template <class T>
-  static constexpr bool runs_over = PeerTransport<T>;
+  static constexpr bool runs_over = Transport<T> || OneSidedTransport<T>;
 
   template <class Clock, class T>
   using Over = BurstOver<Clock, T>;

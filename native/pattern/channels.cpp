@@ -147,12 +147,25 @@ std::optional<Match> match_of(std::size_t members, std::size_t member, std::uint
 
 std::size_t PairSchedule::turns() const {
   if (members_ < 2) return 0;
-  return is_in_rounds_ ? schedule_rounds(members_) : members_ * (members_ - 1) / 2;
+  switch (way_) {
+    case words::Schedule::alone:
+      return members_ * (members_ - 1) / 2;
+    case words::Schedule::rounds:
+      return schedule_rounds(members_);
+    case words::Schedule::halves:
+      return 1;
+  }
+  return 0;
 }
 
 std::optional<std::size_t> PairSchedule::partner(std::size_t turn, std::size_t member) const {
   if (turn >= turns()) return std::nullopt;
-  if (is_in_rounds_) return partner_in_round(members_, member, turn);
+  if (way_ == words::Schedule::rounds) return partner_in_round(members_, member, turn);
+  if (way_ == words::Schedule::halves) {
+    const std::size_t half = members_ / 2;
+    if (member >= 2 * half) return std::nullopt;
+    return member < half ? member + half : member - half;
+  }
   const auto [one, other] = alone(turn);
   if (member == one) return other;
   if (member == other) return one;
@@ -162,7 +175,7 @@ std::optional<std::size_t> PairSchedule::partner(std::size_t turn, std::size_t m
 std::vector<std::size_t> PairSchedule::busy(std::size_t turn) const {
   std::vector<std::size_t> all;
   if (turn >= turns()) return all;
-  if (!is_in_rounds_) {
+  if (way_ == words::Schedule::alone) {
     const auto [one, other] = alone(turn);
     return {one, other};
   }

@@ -132,15 +132,16 @@ using TurnDone = Signal<MessageType::turn_done>;
 using TurnsOver = Signal<MessageType::turns_over>;
 
 /// When each pair of a matrix has its turn: pure arithmetic on the members' numbers, so that every rank finds its own
-/// partner from the number of the turn alone. Every two members meet in exactly one turn. Either a turn is one pair
-/// alone, in the order of their numbers; or it is a round of disjoint pairs, as many at once as there can be
-/// (partner_in_round).
+/// partner from the number of the turn alone. Either a turn is one pair alone, in the order of their numbers; or it is
+/// a round of disjoint pairs, as many at once as there can be (partner_in_round): every two members meet in exactly one
+/// turn. Or there is one turn, in which each member of the first half meets its counterpart of the second; an odd one
+/// is left over.
 class PairSchedule {
  public:
-  PairSchedule(std::size_t members, bool is_in_rounds) : members_(members), is_in_rounds_(is_in_rounds) {}
+  PairSchedule(std::size_t members, words::Schedule way) : members_(members), way_(way) {}
 
   std::size_t turns() const;
-  /// Who a member meets in a turn; nothing where it rests. Takes O(1) in rounds, O(members) alone.
+  /// Who a member meets in a turn; nothing where it rests. Takes O(members) where pairs are alone, O(1) else.
   std::optional<std::size_t> partner(std::size_t turn, std::size_t member) const;
   /// All who meet somebody in a turn, in their order. Takes O(members).
   std::vector<std::size_t> busy(std::size_t turn) const;
@@ -153,7 +154,7 @@ class PairSchedule {
   Pair alone(std::size_t turn) const;
 
   std::size_t members_;
-  bool is_in_rounds_;
+  words::Schedule way_;
 };
 
 }  // namespace fabricbench

@@ -41,9 +41,9 @@ class PostedFlood {
   ~PostedFlood() {
     for (std::size_t link = 0; link < links_.size(); ++link) {
       for (std::size_t i = 0; i < under_way_; ++i) {
-        pool_.let_go_of_send(sending_place(link) + i, out_.keeper());
+        pool_.release_send(sending_place(link) + i, out_.keeper());
         if (links_[link].link.receives) {
-          pool_.let_go_of_receive(receiving_place(link) + i, in_[states_[link].first_buffer + i].keeper());
+          pool_.release_receive(receiving_place(link) + i, in_[states_[link].first_buffer + i].keeper());
         }
       }
     }
@@ -55,6 +55,7 @@ class PostedFlood {
     FloodTallies<T> tallies(links_, task_.team);
     const bool is_congestor = static_cast<bool>(task_.is_over);
     FloodWindows windows(task_, !is_congestor && (task_.rounds > 1 || has_receiving_link(links_)));
+    note_least(task_.findings.values, "messages_under_way", static_cast<double>(under_way_));
     post_receives();
     windows.wait_for_start();
     post_sends();
@@ -171,10 +172,12 @@ class PostedFlood {
     std::vector<std::uint64_t> wanted(links_.size(), 0);
     std::size_t heard = 0;  // links before this one have their tally, or need none
     std::uint64_t last_look = KernelClock::now();
+    const Settling settling(task_);
     for (;;) {
       const std::uint64_t now = KernelClock::now();
       if (now - last_look > look_every_ns) {
         tallies.look_for_failed(heard);
+        settling.look();
         last_look = now;
       }
       progress([](std::size_t, std::size_t) {},

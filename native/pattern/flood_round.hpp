@@ -15,6 +15,7 @@
 
 #include "base/failure.hpp"
 #include "core/measurement.hpp"
+#include "core/report.hpp"
 #include "pattern/channels.hpp"
 #include "transport/transport.hpp"
 
@@ -178,6 +179,36 @@ inline Outcome rest_from_flood(Task& task) {
   return flood_outcome(task);
 }
 
+/// How long what is under way at the end of a flood may take to come. Without a bound a rank would wait for ever for
+/// messages that a queue pair in trouble sends again and again, or that nobody tells of, until the whole launch is
+/// ended.
+class Settling {
+ public:
+  /// From now on, of this cell: 10 s and the time of the launch's longest cell, which is half the patience of its
+  /// ranks. Those who are done sooner wait for less than the whole of it.
+  explicit Settling(const Task& task) : begin_ns_(KernelClock::now()), bound_seconds_(bound_seconds(task)) {}
+
+  /// Throws the Failure once it has taken longer.
+  void look() const {
+    const double seconds = static_cast<double>(KernelClock::now() - begin_ns_) * 1e-9;
+    if (seconds < bound_seconds_) return;
+    throw Failure(FailureCode::timeout,
+                  "what was under way at the end of the measured time had not all come " +
+                      std::to_string(static_cast<int>(seconds)) +
+                      " s later: does the network lose packets, or is more under way than is acknowledged in time "
+                      "(`depth`, `timeout`)?");
+  }
+
+  static double bound_seconds(const Task& task) {
+    return task.patience_seconds ? *task.patience_seconds / 2
+                                 : reliable_bound_seconds + task.probe.stopping.maximum_seconds;
+  }
+
+ private:
+  std::uint64_t begin_ns_;
+  double bound_seconds_;
+};
+
 /// What a sender tells of one path. What one that has failed tells its peers says so.
 struct FloodTally {
   static constexpr MessageType message_type = MessageType::flood_tally;
@@ -234,13 +265,11 @@ class FloodTallies {
   /// The tallies of all links that receive, in their order; empty ones in between.
   std::vector<FloodTally> receive_all() const {
     std::vector<FloodTally> tallies(links_.size());
-    bool has_failed = false;
     for (std::size_t i = 0; i < links_.size(); ++i) {
       if (!links_[i].link.receives) continue;
       tallies[i] = team_.receive<FloodTally>(links_[i].link.peer);
-      has_failed = has_failed || tallies[i].has_failed;
+      if (tallies[i].has_failed) throw_peer_failed();  // another may hang, and would be waited for in vain
     }
-    if (has_failed) throw_peer_failed();
     return tallies;
   }
 

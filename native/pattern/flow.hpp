@@ -65,7 +65,7 @@ class Outgoing<T> {
   /// Where something was thrown before finish(), messages are still under way.
   ~Outgoing() {
     for (std::size_t slot = 0; slot < slots_; ++slot) {
-      path_.let_go_of_send(slot, slot == last_slot_ ? last_.keeper() : usual_.keeper());
+      path_.release_send(slot, slot == last_slot_ ? last_.keeper() : usual_.keeper());
     }
   }
   Outgoing(const Outgoing&) = delete;
@@ -109,7 +109,7 @@ class Incoming<T> {
   /// Takes back what was posted for messages that will not come.
   ~Incoming() {
     for (std::size_t slot = 0; slot < buffers_.size(); ++slot) {
-      path_.let_go_of_receive(slot, buffers_[slot].keeper());
+      path_.release_receive(slot, buffers_[slot].keeper());
     }
   }
   Incoming(const Incoming&) = delete;

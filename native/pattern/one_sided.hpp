@@ -70,7 +70,7 @@ class OneSidedEnds {
     path_.set_bound(task.probe.reply_timeout_seconds);
     clear();
   }
-  ~OneSidedEnds() { path_.let_go(memory_.keeper()); }
+  ~OneSidedEnds() { path_.release(memory_.keeper()); }
   OneSidedEnds(const OneSidedEnds&) = delete;
   OneSidedEnds& operator=(const OneSidedEnds&) = delete;
 

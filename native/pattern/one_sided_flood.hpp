@@ -104,7 +104,7 @@ class OneSidedFlood {
     for (LinkOver<T>& link : links) link.path->set_bound(task.probe.reply_timeout_seconds);
   }
   ~OneSidedFlood() {
-    for (std::size_t place = 0; place < newest_.size(); ++place) pool_.let_go(place, memory_.keeper());
+    for (std::size_t place = 0; place < newest_.size(); ++place) pool_.release(place, memory_.keeper());
   }
   OneSidedFlood(const OneSidedFlood&) = delete;
   OneSidedFlood& operator=(const OneSidedFlood&) = delete;
@@ -114,6 +114,7 @@ class OneSidedFlood {
     const bool is_congestor = static_cast<bool>(task_.is_over);
     const bool is_reading = has_receiving_link(links_);
     FloodWindows windows(task_, !is_congestor && (task_.rounds > 1 || is_reading));
+    if (is_reading) note_least(task_.findings.values, "messages_under_way", static_cast<double>(under_way_));
     memory_.exchange();
     windows.wait_for_start();
     if (is_reading) begin_all();
@@ -194,19 +195,23 @@ class OneSidedFlood {
   }
 
   template <class Came>
-  void drain(Came came) {
-    while (std::ranges::any_of(states_, [](const State& state) { return state.under_way > 0; })) progress(came);
+  void drain(const Settling& settling, Came came) {
+    while (std::ranges::any_of(states_, [](const State& state) { return state.under_way > 0; })) {
+      progress(came);
+      settling.look();
+    }
   }
 
   /// Take what is under way. What came before lies in its place already: one more on each link tells whether it is
   /// right. Then tell those who were worked with, and hear from those who worked here.
   void finish(FloodTallies<T>& ends) {
-    drain([](std::size_t, std::size_t) {});
+    const Settling settling(task_);
+    drain(settling, [](std::size_t, std::size_t) {});
     memory_.clear();
     for (std::size_t link = 0; link < links_.size(); ++link) {
       if (links_[link].link.receives) begin(link, 0);
     }
-    drain([this](std::size_t link, std::size_t which) {
+    drain(settling, [this](std::size_t link, std::size_t which) {
       memory_.check(link, which, newest_[link * under_way_ + which]);
     });
     ends.tell_all([this](std::size_t link) {
@@ -243,7 +248,7 @@ class OneSidedVerification {
   OneSidedVerification(std::span<LinkOver<T>> links, Task& task)
       : links_(links), task_(task), memory_(links, task, 1) {}
   ~OneSidedVerification() {
-    for (LinkOver<T>& link : links_) link.path->let_go(memory_.keeper());
+    for (LinkOver<T>& link : links_) link.path->release(memory_.keeper());
   }
   OneSidedVerification(const OneSidedVerification&) = delete;
   OneSidedVerification& operator=(const OneSidedVerification&) = delete;

@@ -12,6 +12,8 @@ namespace fabricbench {
 /// Sleeps until the next multiple of the interval; after a long round trip the next one begins at once.
 class Pacer {
  public:
+  static constexpr bool answers_with_message = false;
+
   explicit Pacer(double interval_seconds) : interval_ns_(static_cast<std::uint64_t>(interval_seconds * 1e9)) {}
 
   void before() {

@@ -1,8 +1,13 @@
-// Pattern pingpong: a message there and one back, each round trip timed alone by the first rank. The rounds themselves,
-// and how their number is found, are pattern/round_trip.hpp's, which other patterns share.
+// Pattern pingpong: a message there and one back, each round trip timed alone by the first rank, or so many in a row
+// (`round_trips`). The rounds themselves, and how their number is found, are pattern/round_trip.hpp's, which other
+// patterns share.
+//
+// `unexpected`: over a layer that matches messages, both ranks first send each other as many that nobody receives until
+// the timing is over, so that every receive looks through them.
 #pragma once
 
 #include "pattern/local_batches.hpp"
+#include "pattern/parameters.hpp"
 #include "pattern/round_trip.hpp"
 
 namespace fabricbench {
@@ -13,16 +18,46 @@ class PingpongOver;
 template <class Clock, PeerTransport T>
 class PingpongOver<Clock, T> {
  public:
-  PingpongOver(T& path, Task& task) : task_(task), rounds_(path, task) {}
+  PingpongOver(T& path, Task& task)
+      : path_(path), task_(task), trips_(trips_of(task.probe)), rounds_(rounds_over(path, task, trips_)) {
+    if constexpr (MatchingTransport<T>) unexpected_ = whole_parameter(task.probe, "unexpected");
+  }
 
   Outcome run() {
+    if constexpr (MatchingTransport<T>) path_.leave_unmatched(unexpected_);
     Outcome outcome = run_rounds<Clock>(rounds_, task_);
-    outcome.bytes_per_sample = (OneSidedTransport<T> ? 1 : 2) * task_.probe.message_bytes;
+    if constexpr (MatchingTransport<T>) path_.take_unmatched(unexpected_);
+    outcome.operations_per_sample = trips_.in_a_row;
+    outcome.bytes_per_sample = (OneSidedTransport<T> ? 1 : 2) * trips_.in_a_row * task_.probe.message_bytes;
     return outcome;
   }
 
  private:
+  /// Those of a probe. Failure: they are none that this path can do.
+  static RoundTrips trips_of(const PlanProbe& probe) {
+    const RoundTrips trips{.answers_own = word_parameter<words::Answer>(probe, "answer") == words::Answer::own,
+                           .in_a_row = whole_parameter(probe, "round_trips")};
+    if (OneSidedTransport<T> && trips.answers_own) {
+      throw Failure(FailureCode::unsupported, "nobody answers here: leave answer out");
+    }
+    if ((OneSidedTransport<T> || !T::traits.is_reliable) && trips.in_a_row > 1) {
+      throw Failure(FailureCode::unsupported,
+                    "round_trips above 1 need a path on which every message is answered and none is lost");
+    }
+    return trips;
+  }
+  static Rounds<Clock, T> rounds_over(T& path, Task& task, [[maybe_unused]] RoundTrips trips) {
+    if constexpr (OneSidedTransport<T>) {
+      return {path, task};
+    } else {
+      return {path, task, {}, trips};
+    }
+  }
+
+  T& path_;
   Task& task_;
+  RoundTrips trips_;
+  std::size_t unexpected_ = 0;
   Rounds<Clock, T> rounds_;
 };
 

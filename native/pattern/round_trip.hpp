@@ -31,11 +31,20 @@ struct RoundOrder {
 /// What else happens at a round trip, beside its being timed: `before` it, outside the stamps, and with its number and
 /// stamps after it, on either side; `departs` has the answer in hand. Nothing for a ping-pong.
 struct NoHooks {
+  /// Where an answer leaves from a buffer of its own: whether the message is copied there, as a check needs it.
+  static constexpr bool answers_with_message = false;
   void before() {}
   void led(std::uint32_t, std::uint64_t, std::uint64_t) {}
   void arrived(std::uint32_t) {}
   void departs(std::uint32_t, std::span<std::byte>) {}
   double seconds_of(double round_trip) const { return round_trip; }
+};
+
+/// What a round trip is made of: whether the follower answers from a buffer that nothing is received into (osu_latency,
+/// IMB PingPong) or with the message where it came to, and how many go in a row between two stamps.
+struct RoundTrips {
+  bool answers_own = false;
+  std::size_t in_a_row = 1;
 };
 
 inline constexpr std::size_t leader = 0;
@@ -72,7 +81,7 @@ template <Transport T>
 void expect_no_more(T& path, const MessageBuffer& one, const MessageBuffer& other) {
   if constexpr (PrepostingTransport<T>) {
     using Keepers = std::array<std::shared_ptr<const void>, 2>;
-    path.let_go_of_preposted(std::make_shared<Keepers>(Keepers{one.keeper(), other.keeper()}));
+    path.release_preposted(std::make_shared<Keepers>(Keepers{one.keeper(), other.keeper()}));
   }
 }
 
@@ -80,9 +89,10 @@ template <class Clock, Transport T, class Hooks>
   requires(T::traits.is_reliable)
 class ReliableRounds {
  public:
-  ReliableRounds(T& path, Task& task, Hooks hooks = {})
+  ReliableRounds(T& path, Task& task, Hooks hooks = {}, RoundTrips trips = {})
       : path_(path),
         hooks_(hooks),
+        trips_(trips),
         out_(task.allocate(task.probe.message_bytes)),
         in_(task.allocate(task.probe.message_bytes)) {
     path_.set_bound(task.probe.reply_timeout_seconds);
@@ -91,13 +101,17 @@ class ReliableRounds {
   ReliableRounds(const ReliableRounds&) = delete;
   ReliableRounds& operator=(const ReliableRounds&) = delete;
 
-  /// Time this many round trips, each alone. One more goes first, untimed: the follower comes from its sleep.
+  /// Time this many round trips, each alone, or so many times as many as go in a row. As many go first, untimed: the
+  /// follower comes from its sleep.
   void lead(std::size_t count, Series& series, std::uint64_t /*deadline*/) {
     const std::span<const std::byte> out = out_.span();
     const std::span<std::byte> in = in_.span();
-    expect(path_, in);
-    path_.send(out);
-    receive_expected(path_, in);
+    const std::size_t in_a_row = trips_.in_a_row;
+    for (std::size_t i = 0; i < in_a_row; ++i) {
+      expect(path_, in);
+      path_.send(out);
+      receive_expected(path_, in);
+    }
     ++number_;
     for (std::size_t i = 0; i < count; ++i) {
       hooks_.before();
@@ -105,11 +119,16 @@ class ReliableRounds {
       const std::uint64_t begin = Clock::now();
       path_.send(out);
       receive_expected(path_, in);
+      for (std::size_t more = in_a_row; more > 1; --more) {
+        expect(path_, in);
+        path_.send(out);
+        receive_expected(path_, in);
+      }
       const std::uint64_t end = Clock::now();
       series.push(end - begin);
       hooks_.led(number_++, begin, end);
     }
-    sent_ += count;
+    sent_ += count * in_a_row;
   }
 
   /// Send a known payload and compare what comes back, turned by AnswersTurned; true if it is that.
@@ -122,19 +141,22 @@ class ReliableRounds {
     return std::ranges::equal(out_.span(), in_.span());
   }
 
-  RoundOrder order(std::size_t messages) { return {0, static_cast<std::uint32_t>(messages)}; }
+  RoundOrder order(std::size_t rounds) { return {0, static_cast<std::uint32_t>(rounds * trips_.in_a_row)}; }
 
-  /// A receive that is posted while its answer's forerunner is sent needs a buffer of its own: they take turns.
+  /// A receive that is posted while its answer's forerunner is sent needs a buffer of its own: they take turns. Where
+  /// answers have one, all is received into the same.
   RoundOrder follow(RoundOrder order, const CellTeam& team) {
+    const std::span<std::byte> own = out_.span();
     std::span<std::byte> message = in_.span();
-    [[maybe_unused]] std::span<std::byte> next = out_.span();
+    [[maybe_unused]] std::span<std::byte> next = trips_.answers_own ? message : own;
+    const std::span<std::byte>& answer = trips_.answers_own ? own : message;
     expect(path_, message);
     for (std::uint32_t i = 0; i < order.count; ++i) {
       receive_expected(path_, message);
       hooks_.arrived(number_);
       if (PrepostingTransport<T> && i + 1 < order.count) expect(path_, next);
-      hooks_.departs(number_++, message);
-      path_.send(message);
+      hooks_.departs(number_++, answer);
+      path_.send(answer);
       if constexpr (PrepostingTransport<T>) std::swap(message, next);
     }
     return team.receive<RoundOrder>(leader);
@@ -147,6 +169,7 @@ class ReliableRounds {
  private:
   T& path_;
   [[no_unique_address]] Hooks hooks_;
+  RoundTrips trips_;
   MessageBuffer out_;
   MessageBuffer in_;
   std::uint32_t number_ = 0;
@@ -157,10 +180,11 @@ template <class Clock, Transport T, class Hooks>
   requires(!T::traits.is_reliable)
 class CountedRounds {
  public:
-  CountedRounds(T& path, Task& task, Hooks hooks = {})
+  CountedRounds(T& path, Task& task, Hooks hooks = {}, RoundTrips trips = {})
       : path_(path),
         task_(task),
         hooks_(hooks),
+        answers_own_(trips.answers_own),
         out_(task.allocate(task.probe.message_bytes)),
         in_(task.allocate(task.probe.message_bytes)) {
     path_.set_bound(task.team.member() == leader ? task.probe.reply_timeout_seconds : follower_bound_seconds);
@@ -200,9 +224,11 @@ class CountedRounds {
 
   RoundOrder order(std::size_t messages) { return {task_.sequence, static_cast<std::uint32_t>(messages)}; }
 
-  /// Answer the messages of an order; the next order. What came before its order was read stays in hand for it.
+  /// Answer the messages of an order; the next order. What came before its order was read stays in hand for it. An
+  /// answer from a buffer of its own has the header of what it answers.
   RoundOrder follow(RoundOrder order, const CellTeam& team) {
     const std::span<std::byte> message = in_.span();
+    const std::span<std::byte> answer = answers_own_ ? out_.span() : message;
     for (bool has_come = std::exchange(is_in_hand_, false) || path_.receive(message);;
          has_come = path_.receive(message)) {
       if (has_come) [[likely]] {
@@ -210,8 +236,9 @@ class CountedRounds {
         const std::uint32_t position = header.sequence - order.first;
         if (header.token == task_.token && position < order.count) [[likely]] {
           hooks_.arrived(header.sequence);
-          hooks_.departs(header.sequence, message);
-          path_.send(message);
+          write_header(answer, header);
+          hooks_.departs(header.sequence, answer);
+          path_.send(answer);
           if (position + 1 != order.count) [[likely]]
             continue;
           return finish(order, team.receive<RoundOrder>(leader));
@@ -275,6 +302,7 @@ class CountedRounds {
   T& path_;
   Task& task_;
   [[no_unique_address]] Hooks hooks_;
+  bool answers_own_;
   MessageBuffer out_;
   MessageBuffer in_;
   std::uint64_t timeout_ = 0;
@@ -387,6 +415,7 @@ Outcome run_rounds(Rounds& rounds, Task& task) {
 /// The follower of a verification turns what it answers.
 template <PeerTransport T>
 struct AnswersTurned : NoHooks {
+  static constexpr bool answers_with_message = true;
   void departs(std::uint32_t, std::span<std::byte> message) {
     turn_payload(message.subspan(T::traits.is_reliable ? 0 : sizeof(DatagramHeader)));
   }

@@ -3,6 +3,8 @@
 // completion, nothing else. The receiver applies the stopping rule while messages flow and asks the sender over the
 // control plane to end.
 //
+// With `window` a stream stops after each window until it is answered: pattern/acknowledged_stream.hpp.
+//
 // Over a reliable path every message comes, in order, and the last one carries a mark. Over an unreliable one messages
 // carry sequence numbers, windows end by them, and what is missing is counted: a window's bytes are those that came in
 // its time, so that a lost message makes a sample smaller and never shorter.
@@ -15,91 +17,15 @@
 
 #include "base/failure.hpp"
 #include "core/measurement.hpp"
-#include "core/stopping.hpp"
+#include "pattern/acknowledged_stream.hpp"
 #include "pattern/flow.hpp"
 #include "pattern/local_batches.hpp"
+#include "pattern/parameters.hpp"
 #include "pattern/payload.hpp"
+#include "pattern/stream_windows.hpp"
 #include "transport/transport.hpp"
 
 namespace fabricbench {
-
-inline constexpr std::size_t stream_sender = 0;
-inline constexpr std::size_t stream_receiver = 1;
-
-/// What the receiver sends the sender when it has seen enough.
-using StreamEnd = Signal<MessageType::stream_end>;
-
-/// Looks for the receiver's wish to end, seldom enough to cost nothing and often enough not to flood the path for long.
-template <class Clock>
-class EndWatch {
- public:
-  explicit EndWatch(const Task& task) : team_(task.team), interval_(task.timebase.to_ticks(look_every_seconds)) {}
-
-  bool is_asked_to_end() {
-    const std::uint64_t now = Clock::now();
-    if (now - last_look_ < interval_) return false;
-    last_look_ = now;
-    return team_.try_receive<StreamEnd>(stream_receiver).has_value();
-  }
-
- private:
-  static constexpr double look_every_seconds = 2e-3;
-  const CellTeam& team_;
-  std::uint64_t interval_;
-  std::uint64_t last_look_ = 0;
-};
-
-/// The receiver's windows: first those of the warm-up, then the measured ones, until the stopping rule is content.
-template <class Clock>
-class WindowLog {
- public:
-  explicit WindowLog(Task& task)
-      : task_(task),
-        rule_(task.probe.stopping, task.samples.scratch),
-        phase_begin_(Clock::now()),
-        is_warm_(task.probe.warmup_samples == 0) {}
-
-  /// Note a window that ended at `now` after `ticks`; true when it was the last one that is wanted. Allocates nothing.
-  bool add(std::uint64_t now, std::uint64_t ticks, std::uint32_t messages) {
-    (is_warm_ ? task_.samples.measured : task_.samples.warmup).push(ticks, messages * task_.probe.message_bytes);
-    if (!is_warm_) {
-      is_warm_ = task_.samples.warmup.size() >= task_.probe.warmup_samples || is_time_over(now);
-      if (is_warm_) phase_begin_ = now;
-      return false;
-    }
-    return is_decided(now);
-  }
-
-  bool is_measuring() const { return is_warm_; }
-  /// Whether the present phase has had its time.
-  bool is_time_over(std::uint64_t now) const {
-    return task_.timebase.to_seconds(now - phase_begin_) >= task_.probe.stopping.maximum_seconds;
-  }
-  Outcome outcome() const { return {.stop = stop_, .seconds = seconds_}; }
-
- private:
-  /// Deciding reorders a copy of all samples, so it is done each time that a quarter more are there, not at each
-  /// window.
-  bool is_decided(std::uint64_t now) {
-    const std::size_t count = task_.samples.measured.size();
-    seconds_ = task_.timebase.to_seconds(now - phase_begin_);
-    const bool is_full = count >= task_.probe.stopping.maximum_samples;
-    if (count < next_decision_ && !is_full && !is_time_over(now)) return false;
-    next_decision_ = std::max(task_.probe.stopping.minimum_samples, count + count / 4 + 1);
-    stop_ = rule_.decide(task_.samples.measured.ticks(), seconds_);
-    return stop_.has_value();
-  }
-
-  Task& task_;
-  StoppingRule rule_;
-  std::uint64_t phase_begin_;
-  bool is_warm_;
-  std::size_t next_decision_ = 0;
-  std::optional<StopReason> stop_;
-  double seconds_ = 0;
-};
-
-inline constexpr std::byte end_mark{1};
 
 /// Over what does not send messages, pattern/one_sided.hpp says what they are.
 template <class Clock, PeerTransport T>
@@ -312,7 +238,9 @@ template <class Clock, PeerTransport T>
 class StreamOver<Clock, T> {
  public:
   StreamOver(T& path, Task& task) : task_(task) {
-    if (task.team.member() == stream_sender) {
+    if (whole_parameter(task.probe, "window") > 0) {
+      acknowledged_.emplace(path, task);
+    } else if (task.team.member() == stream_sender) {
       sender_.emplace(path, task);
     } else {
       receiver_.emplace(path, task);
@@ -321,7 +249,15 @@ class StreamOver<Clock, T> {
 
   Outcome run() {
     Outcome outcome;
-    sender_ ? sender_->run() : void(outcome = receive_or_end());
+    if (acknowledged_) {
+      outcome = acknowledged_->run();
+    } else if (receiver_) {
+      outcome = receive_or_end();
+    } else if constexpr (WritingTransport<T>) {
+      outcome = sender_->run();
+    } else {
+      sender_->run();
+    }
     outcome.bytes_per_sample = task_.probe.messages_per_sample * task_.probe.message_bytes;
     return outcome;
   }
@@ -330,7 +266,7 @@ class StreamOver<Clock, T> {
   Outcome receive_or_end() {
     try {
       Outcome outcome = receiver_->run();
-      if (task_.samples.measured.size() > 0) return outcome;
+      if (WritingTransport<T> || task_.samples.measured.size() > 0) return outcome;
     } catch (...) {
       task_.team.send(stream_sender, StreamEnd{});  // else the sender would send on until its own bound
       throw;
@@ -341,6 +277,7 @@ class StreamOver<Clock, T> {
   }
 
   Task& task_;
+  std::optional<AcknowledgedStream<Clock, T>> acknowledged_;
   std::optional<StreamSender<Clock, T>> sender_;
   std::optional<StreamReceiver<Clock, T>> receiver_;
 };
@@ -351,8 +288,9 @@ class StreamOver<Clock, T> {
   StreamOver(T& local, Task& task) : local_(local), task_(task) {}
 
   Outcome run() {
-    return take_local_batches<Clock>(task_, local_.bytes_of_sweep(),
-                                     [this](std::size_t operations) { local_.sweep(operations); });
+    if (local_.threads() > 1) task_.findings.values["threads"] = static_cast<double>(local_.threads());
+    return local_.with_sweep(
+        [this](auto sweep) { return take_local_batches<Clock>(task_, local_.bytes_of_sweep(), sweep); });
   }
 
  private:

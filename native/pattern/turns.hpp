@@ -183,8 +183,8 @@ class Turns<T> {
   /// Where a turn was thrown out of, its messages are still under way.
   ~Turns() {
     for (std::size_t i = 0; i < links_.size(); ++i) {
-      links_[i].path->let_go_of_receive(in_slot, buffers_.in_keeper(i));
-      links_[i].path->let_go_of_send(out_slot, buffers_.out_keeper(i));
+      links_[i].path->release_receive(in_slot, buffers_.in_keeper(i));
+      links_[i].path->release_send(out_slot, buffers_.out_keeper(i));
     }
   }
   Turns(const Turns&) = delete;

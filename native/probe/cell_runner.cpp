@@ -13,6 +13,7 @@
 #include "pattern/flood_round.hpp"
 #include "pattern/parameters.hpp"
 #include "pattern/patterns.hpp"
+#include "probe/path_site.hpp"
 
 namespace fabricbench {
 namespace {
@@ -80,29 +81,6 @@ std::string told_to_layer(const PlanProbe& probe) {
   return told.empty() ? std::string() : told.dump();
 }
 
-/// The same number for a text on every rank (FNV-1a).
-std::uint64_t number_of(std::string_view text) {
-  std::uint64_t number = 0xcbf29ce484222325U;
-  for (const char letter : text) number = (number ^ static_cast<unsigned char>(letter)) * 0x100000001b3U;
-  return number;
-}
-
-/// What tells a path's messages from those of any other path of the launch, and from those of earlier ones between the
-/// same ranks.
-std::uint32_t path_token(std::uint32_t launch_token, int own_rank, const PathCache::Key& key,
-                         std::uint32_t generation) {
-  std::uint64_t state = launch_token;
-  for (const std::uint64_t part :
-       {static_cast<std::uint64_t>(std::min(own_rank, key.peer_rank)),
-        static_cast<std::uint64_t>(std::max(own_rank, key.peer_rank)), std::uint64_t{key.flow},
-        static_cast<std::uint64_t>(key.layer), static_cast<std::uint64_t>(key.receive), number_of(key.door),
-        number_of(key.parameters), std::uint64_t{generation}}) {
-    state = (state ^ part) * 0x9e3779b97f4a7c15U;
-    state ^= state >> 29U;
-  }
-  return static_cast<std::uint32_t>(state ^ (state >> 32U));
-}
-
 // The waits of the control plane end first, and know whom they waited for; and a cell is several of them.
 constexpr double share_of_patience = 1.5;
 constexpr int hung_exit_code = 1;
@@ -113,6 +91,10 @@ std::optional<double> alarm_after(std::optional<double> patience_seconds) {
 }
 
 }  // namespace
+
+std::size_t timing_member_of(Pattern pattern, const Door& door) {
+  return door.sends_unseen && pattern == Pattern::stream ? stream_sender : timing_member_of(pattern);
+}
 
 std::vector<int> members_of(const PlanProbe& probe) {
   return is_local(probe.layer) ? std::vector<int>{probe.ranks.front()} : probe.ranks;
@@ -131,21 +113,51 @@ CellReport CellRunner::run(const PlanProbe& probe, int ordinal, const std::funct
   const Agreement agreement(team, context_.host);
   const HangAlarm alarm(alarm_after(context_.plan.patience_seconds), hanging(probe), hung_exit_code);
   CellReport report;
-  Cell cell{.probe = probe, .team = team, .agreement = agreement, .report = report, .is_over = is_over};
+  Cell cell{.probe = probe,
+            .team = team,
+            .agreement = agreement,
+            .report = report,
+            .is_over = is_over,
+            .reads_host = reads_host(team)};
   samples_.prepare(0, 0, false);
   try {
     run_or_fail(cell);
   } catch (const AgreedFailure& agreed) {
     report.failure = agreed.failure;
   }
-  note_port_state(cell);
+  note_host(cell);
   team.discard_leftovers();
   const Family family = facts_of(probe.pattern).family;
   if (family != Family::matrix) take_samples(cell, family == Family::flood);
   return report;
 }
 
-void CellRunner::note_port_state(const Cell& cell) const {
+bool CellRunner::reads_host(const CellTeam& team) const {
+  const auto host_of = [&](std::size_t member) {
+    return context_.first_rank_on_host.at(static_cast<std::size_t>(team.world_rank(member)));
+  };
+  for (std::size_t member = 0; member < team.member(); ++member) {
+    if (host_of(member) == host_of(team.member())) return false;
+  }
+  return true;
+}
+
+void CellRunner::read_host(Cell& cell) const {
+  if (!cell.reads_host) return;
+  cell.ports_before = read_port_state(ports_);
+  if (cell.team.member() != 0) cell.traffic_before = cell.device->traffic();
+}
+
+// The host of the first member is observed more closely. The others begin to be before any message can come, which the
+// verification's can at once, and end when all have agreed that the cell is over, so that none of it is missed.
+void CellRunner::note_host(Cell& cell) {
+  if (!cell.reads_host) return;
+  if (cell.team.member() != 0 && cell.device != nullptr) {
+    Traffic carried = traffic_between(cell.traffic_before, cell.device->traffic());
+    drop_idle(carried, context_.interface ? context_.interface->name : std::string());
+    note_above(carried, above_);
+    cell.report.other_hosts[context_.host] = std::move(carried);
+  }
   PortState changes = changes_between(cell.ports_before, read_port_state(ports_));
   if (!changes.empty()) cell.report.port_state[context_.host] = std::move(changes);
 }
@@ -162,7 +174,7 @@ void CellRunner::prepare_samples(const Cell& cell) {
   const PlanProbe& probe = cell.probe;
   const Family family = facts_of(probe.pattern).family;
   const bool is_timing = cell.door->is_local || (family != Family::pair && family != Family::matrix) ||
-                         cell.team.member() == timing_member_of(probe.pattern) ||
+                         cell.team.member() == timing_member_of(probe.pattern, *cell.door) ||
                          facts_of(probe.pattern).stamps_both_ends;
   const bool is_flood = family == Family::flood;
   const bool with_bytes = (facts_of(probe.pattern).is_stream && !cell.door->is_local) || is_flood;
@@ -180,7 +192,8 @@ void CellRunner::run_or_fail(Cell& cell) {
     cell.report.receive = receive_of(*cell.door, cell.probe.receive);
     check_parameters(cell.probe, *cell.door);
     cell.device = &devices_.lend(*cell.door);
-    cell.ports_before = read_port_state(ports_);
+    cell.device->forget_events();
+    read_host(cell);
     if (!cell.is_over) prepare_samples(cell);
   });
   switch (facts_of(cell.probe.pattern).family) {
@@ -225,7 +238,8 @@ Task CellRunner::task_of(Cell& cell, std::uint32_t token, std::uint32_t& sequenc
                 }
                 return buffer;
               },
-          .memory = memory_of(cell.probe)};
+          .memory = memory_of(cell.probe),
+          .patience_seconds = context_.plan.patience_seconds};
 }
 
 std::int64_t CellRunner::common_start(const Cell& cell) const {
@@ -242,20 +256,18 @@ std::vector<PathCache::Key> CellRunner::keys_of(const Cell& cell, const std::vec
   return keys;
 }
 
-std::vector<Endpoint::Member> CellRunner::endpoints_for(const Cell& cell, const std::vector<Link>& links) {
+std::vector<Endpoint::Member> CellRunner::endpoints_for(Cell& cell, const std::vector<Link>& links) {
   const int own_rank = context_.control.rank();
   const auto open = [&](const PathCache::Key& key, std::uint32_t generation) {
-    const Site site{.token = path_token(context_.plan.token, own_rank, key, generation),
-                    .peer_rank = key.peer_rank,
-                    .flow = static_cast<int>(key.flow),
-                    .generation = generation,
-                    .is_first = own_rank < key.peer_rank};
-    return cell.device->open(site, cell.probe, cell.report.receive);
+    return cell.device->open(site_of(context_.plan, own_rank, key, generation), cell.probe, cell.report.receive);
   };
   const auto check = [&](const Endpoint& end) {
     end.check_size(cell.probe.message_bytes, facts_of(cell.probe.pattern).smallest_message_bytes);
   };
-  return cell.agreement.open_paths(paths_, links, keys_of(cell, links), {.open = open, .check = check});
+  std::vector<Endpoint::Member> members =
+      cell.agreement.open_paths(paths_, links, keys_of(cell, links), {.open = open, .check = check});
+  note_attachment(cell, members);
+  return members;
 }
 
 void CellRunner::note_granted(Cell& cell, const std::vector<Endpoint::Member>& members) {
@@ -264,6 +276,21 @@ void CellRunner::note_granted(Cell& cell, const std::vector<Endpoint::Member>& m
     if (!granted) continue;
     note_least(cell.report.findings.values, "receive_buffer_bytes", granted->receive_bytes);
     note_least(cell.report.findings.values, "send_buffer_bytes", granted->send_bytes);
+  }
+}
+
+void CellRunner::note_attachment(Cell& cell, const std::vector<Endpoint::Member>& members) const {
+  for (const Endpoint::Member& member : members) {
+    auto here = member.endpoint->rdma_attachment();
+    if (!here) return;
+    here->ranks = {context_.control.rank()};
+    here->host = context_.host;
+    if (!cell.report.rdma.empty()) {  // of this rank's earlier paths: the least of all of them is told
+      const RdmaAttachment& least = cell.report.rdma.front();
+      here->path_mtu = std::min(here->path_mtu, least.path_mtu);
+      here->inline_bytes = std::min(here->inline_bytes, least.inline_bytes);
+    }
+    cell.report.rdma = {*here};
   }
 }
 
@@ -307,6 +334,7 @@ void CellRunner::measure_pair(Cell& cell) {
       [&] { return endpoint.prepare(cell.probe.pattern, context_.clock.is_counter, task); });
   cell.agreement.on([&] {
     counted(cell, [&] { return pattern->run(); });
+    cell.device->refuse_failed();
     note_granted(cell, members);
   });
   lease.give_back();
@@ -354,6 +382,7 @@ void CellRunner::run_round(Cell& cell, const GroupParameters& parameters, std::s
   cell.agreement.on([&] {
     note_granted(cell, members);
     cell.report.outcome = pattern ? pattern->run() : rest_from_flood(task);
+    cell.device->refuse_failed();
   });
   lease.give_back();
 }

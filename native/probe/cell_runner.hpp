@@ -30,6 +30,7 @@ struct LaunchContext {
   ClockInfo clock;
   std::optional<Interface> interface;
   std::string host;
+  std::vector<std::int32_t> first_rank_on_host;  // of each rank: the first rank on the same host
   MPI_Comm data_communicator = MPI_COMM_NULL;
   GlobalClock& global_clock;
 };
@@ -58,6 +59,9 @@ class CellRunner {
     std::function<bool()> is_over;
     const Door* door = nullptr;  // that its paths go through, and the device behind it, once both are known
     OpenDevice* device = nullptr;
+    /// Whether this rank reads what its host counts: the first of the cell's ranks there does.
+    bool reads_host = false;
+    Traffic traffic_before{};
     PortState ports_before{};
   };
 
@@ -89,9 +93,11 @@ class CellRunner {
   static std::unique_ptr<Watchdog> watchdog_for(const Cell& cell);
   Task task_of(Cell& cell, std::uint32_t token, std::uint32_t& sequence);
   /// The paths of these links, open on both ends.
-  std::vector<Endpoint::Member> endpoints_for(const Cell& cell, const std::vector<Link>& links);
+  std::vector<Endpoint::Member> endpoints_for(Cell& cell, const std::vector<Link>& links);
   /// The least that the sockets of these paths were granted, with what the cell found.
   static void note_granted(Cell& cell, const std::vector<Endpoint::Member>& members);
+  /// How this rank is attached by RDMA over these paths.
+  void note_attachment(Cell& cell, const std::vector<Endpoint::Member>& members) const;
   /// The keys of the paths of these links, in their order.
   static std::vector<PathCache::Key> keys_of(const Cell& cell, const std::vector<Link>& links);
   /// Do something between two readings of the time and of the interfaces' counters, which the first member takes.
@@ -102,8 +108,12 @@ class CellRunner {
   std::int64_t common_start(const Cell& cell) const;
   std::string hanging(const PlanProbe& probe) const;
   void prepare_samples(const Cell& cell);
-  /// Report what the cell changed at the fabric's ports on this host.
-  void note_port_state(const Cell& cell) const;
+  /// Whether no earlier rank of a cell is on this host.
+  bool reads_host(const CellTeam& team) const;
+  /// Read what this host has counted so far, if this rank is to.
+  void read_host(Cell& cell) const;
+  /// Report what the cell changed at the fabric's ports on this host, and what its interfaces carried meanwhile.
+  void note_host(Cell& cell);
 
   const LaunchContext& context_;
   DeviceSet devices_;
@@ -113,6 +123,9 @@ class CellRunner {
   std::map<std::vector<int>, MPI_Comm> communicators_;
   Samples samples_;
 };
+
+/// The member that keeps the time of a pattern of two ranks, through a door.
+std::size_t timing_member_of(Pattern pattern, const Door& door);
 
 /// The ranks that take part in a probe.
 std::vector<int> members_of(const PlanProbe& probe);

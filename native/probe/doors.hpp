@@ -36,6 +36,9 @@ class Endpoint {
   /// What the system granted its sockets; nothing where it has none.
   virtual std::optional<GrantedBuffers> granted_buffers() const { return std::nullopt; }
 
+  /// How this rank is attached by RDMA; nothing where the path is none of RDMA.
+  virtual std::optional<RdmaAttachment> rdma_attachment() const { return std::nullopt; }
+
   /// What two ranks do over this path, built with its buffers and not yet begun: verifying messages, and a pattern.
   virtual std::unique_ptr<Prepared> prepare_verification(Task& task) = 0;
   virtual std::unique_ptr<Prepared> prepare(Pattern pattern, bool is_counter_clock, Task& task) = 0;
@@ -67,6 +70,9 @@ class OpenDevice {
   /// Lend memory for messages of its paths.
   virtual MessageBuffer allocate(std::size_t bytes, MemoryKind kind) = 0;
   virtual Traffic traffic() const = 0;
+  /// Before a cell, and at its end: the Failure of what the device itself has told meanwhile.
+  virtual void forget_events() {}
+  virtual void refuse_failed() {}
 };
 
 /// Opens the device of a door. Defined in probe/endpoint.hpp.
@@ -79,6 +85,8 @@ struct Door {
   std::string_view name;
   bool is_local;      // one rank by itself; its endpoint belongs to one cell
   bool is_one_sided;  // one rank works in memory of the other, which sends no answer
+  bool sends_unseen;  // one rank writes into memory of the other, which is told of nothing: of a stream the sender
+                      // keeps the time
   bool has_flows;     // tells parallel flows between two ranks apart
   std::span<const Receive> receives;
   std::string_view receives_because;  // why it has only these; empty where that says itself
@@ -116,10 +124,11 @@ Door door_to() {
   std::string_view because;
   if constexpr (requires { D::receives_because; }) because = D::receives_because;
   if constexpr (LocalDevice<D>) {
-    return {D::layer, D::door, true, false, false, D::receives, because, open_device<D>};
+    return {D::layer, D::door, true, false, false, false, D::receives, because, open_device<D>};
   } else {
-    constexpr bool is_one_sided = OneSidedTransport<typename D::template Path<D::receives.front()>>;
-    return {D::layer, D::door, false, is_one_sided, D::has_flows, D::receives, because, open_device<D>};
+    using Path = typename D::template Path<D::receives.front()>;
+    return {D::layer,     D::door,     false,   OneSidedTransport<Path>, WritingTransport<Path>,
+            D::has_flows, D::receives, because, open_device<D>};
   }
 }
 

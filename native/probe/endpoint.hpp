@@ -19,6 +19,7 @@
 #include "pattern/one_sided_flood.hpp"
 #include "pattern/patterns.hpp"
 #include "pattern/round_trip.hpp"
+#include "pattern/written.hpp"
 #include "probe/doors.hpp"
 
 namespace fabricbench {
@@ -73,6 +74,7 @@ std::unique_ptr<Prepared> prepare_listed(PatternList<Each...>, Pattern pattern, 
   (prepare_if_named.template operator()<Each>(), ...);
   if (!prepared) {
     if constexpr (OneSidedTransport<T>) refuse_one_sided(pattern);
+    if constexpr (WritingTransport<T>) refuse_written(pattern);
     throw Failure(FailureCode::unsupported, std::string(name_of(pattern)) + " does not run over this layer");
   }
   return prepared;
@@ -103,11 +105,15 @@ class EndpointOver final : public Endpoint {
                                                 std::to_string(smallest) + " to " + std::to_string(largest));
   }
   bool has_leftovers() const override {
-    if constexpr (LeavingTransport<T> || OneSidedTransport<T>) return path_.has_leftovers();
+    if constexpr (LeavingTransport<T> || RemoteMemoryTransport<T>) return path_.has_leftovers();
     return false;
   }
   std::optional<GrantedBuffers> granted_buffers() const override {
     if constexpr (SocketTransport<T>) return path_.granted_buffers();
+    return std::nullopt;
+  }
+  std::optional<RdmaAttachment> rdma_attachment() const override {
+    if constexpr (RdmaTransportPath<T>) return path_.attachment();
     return std::nullopt;
   }
   std::unique_ptr<Prepared> prepare_verification(Task& task) override {
@@ -118,7 +124,9 @@ class EndpointOver final : public Endpoint {
   }
 
   std::unique_ptr<Prepared> prepare_group_verification(std::span<const Member> links, Task& task) override {
-    if constexpr (OneSidedTransport<T>) {
+    if constexpr (WritingTransport<T>) {
+      refuse_written(task.probe.pattern);
+    } else if constexpr (OneSidedTransport<T>) {
       if (facts_of(task.probe.pattern).family != Family::flood) refuse_one_sided(task.probe.pattern);
       return prepare_over<OneSidedVerification<T>>(links, task);
     } else {
@@ -126,8 +134,10 @@ class EndpointOver final : public Endpoint {
     }
   }
   std::unique_ptr<Prepared> prepare_group(std::span<const Member> links, bool is_counter_clock, Task& task) override {
-    const bool is_flood = facts_of(task.probe.pattern).family == Family::flood;
-    if constexpr (OneSidedTransport<T>) {
+    [[maybe_unused]] const bool is_flood = facts_of(task.probe.pattern).family == Family::flood;
+    if constexpr (WritingTransport<T>) {
+      refuse_written(task.probe.pattern);
+    } else if constexpr (OneSidedTransport<T>) {
       if (!is_flood) refuse_one_sided(task.probe.pattern);
       return prepare_over<OneSidedFlood<T>>(links, task);
     } else {
@@ -205,6 +215,12 @@ class DeviceOver final : public OpenDevice {
   }
   MessageBuffer allocate(std::size_t bytes, MemoryKind kind) override { return device_.allocate(bytes, kind); }
   Traffic traffic() const override { return device_.traffic(); }
+  void forget_events() override {
+    if constexpr (SelfReportingDevice<D>) device_.forget_events();
+  }
+  void refuse_failed() override {
+    if constexpr (SelfReportingDevice<D>) device_.refuse_failed();
+  }
 
  private:
   /// Look through the ways in which its receivers can wait; the caller names one of them.

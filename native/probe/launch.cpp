@@ -253,10 +253,20 @@ void obey(const LaunchContext& context) {
 // Rank 0 has to read the plan, from a file system that may not answer.
 constexpr double seconds_to_read_plan = 60;
 
-RankInfo own_info(const LaunchContext& context, const StartUp& start_up) {
-  json info = rank_info(context.control.rank(), context.interface);
+RankInfo own_info(const Control& control, const std::optional<Interface>& interface, const StartUp& start_up) {
+  json info = rank_info(control.rank(), interface);
   info["start_up_ns"] = start_up.init_ns;
   return {std::move(info)};
+}
+
+HostsOfRanks hosts_of(const std::vector<json>& ranks) {
+  std::map<std::string, std::int32_t> first_on;
+  HostsOfRanks hosts;
+  for (const json& info : ranks) {
+    const auto rank = static_cast<std::int32_t>(hosts.first_rank.size());
+    hosts.first_rank.push_back(first_on.try_emplace(info.at("host").get<std::string>(), rank).first->second);
+  }
+  return hosts;
 }
 
 std::string read_plan_text(const std::string& path) {
@@ -300,17 +310,19 @@ void follow_plan(Control& control, const Plan& plan, RecordWriter* writer, const
   MPI_Comm data = MPI_COMM_NULL;
   MPI_Comm_dup(MPI_COMM_WORLD, &data);
   MPI_Comm_set_errhandler(data, MPI_ERRORS_RETURN);  // what fails there fails its cell
+  const Channel channel(control);
+  const std::optional<Interface> interface = own_interface(plan.fabric);
+  std::vector<json> ranks;
+  for (RankInfo& rank : channel.gather(own_info(control, interface, start_up))) ranks.push_back(std::move(rank.info));
   GlobalClock global_clock = needs_clocks(plan) ? GlobalClock(control, data, clock_identity()) : GlobalClock();
   const LaunchContext context{.control = control,
                               .plan = plan,
                               .clock = measure_clock(start_up.clocks),
-                              .interface = own_interface(plan.fabric),
+                              .interface = interface,
                               .host = host_name(),
+                              .first_rank_on_host = channel.broadcast(hosts_of(ranks)).first_rank,
                               .data_communicator = data,
                               .global_clock = global_clock};
-  const Channel channel(control);
-  std::vector<json> ranks;
-  for (RankInfo& rank : channel.gather(own_info(context, start_up))) ranks.push_back(std::move(rank.info));
   std::vector<ClockModel> clocks;
   if (needs_clocks(plan)) clocks = channel.gather(global_clock.model());
   control.rank() == 0 ? direct(context, ranks, clocks, *writer) : obey(context);

@@ -3,7 +3,9 @@
 //
 //   rank 0                          another rank
 //   Beginning, to all           ->
-//                              <-   RankInfo, and ClockModel where a probe needs clocks that agree
+//                              <-   RankInfo
+//   HostsOfRanks, to all        ->
+//                              <-   ClockModel where a probe needs clocks that agree
 //   Measure, to a cell's ranks  ->  takes part in it
 //                              <-   CellReport
 //   SendParts, one by one       ->
@@ -21,6 +23,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/program.hpp"
 #include "core/message.hpp"
@@ -47,6 +50,15 @@ struct RankInfo {
 
   std::string pack() const { return pack_tree(info); }
   static RankInfo unpack(std::string_view payload) { return {unpack_tree(payload)}; }
+};
+
+/// On which host each rank runs: the first rank that is there.
+struct HostsOfRanks {
+  static constexpr MessageType message_type = MessageType::hosts_of_ranks;
+  std::vector<std::int32_t> first_rank;
+
+  std::string pack() const { return pack_values(first_rank); }
+  static HostsOfRanks unpack(std::string_view payload) { return {unpack_values<std::int32_t>(payload)}; }
 };
 
 /// The position of a probe in the plan.

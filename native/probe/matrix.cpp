@@ -11,14 +11,8 @@
 namespace fabricbench {
 namespace {
 
-using nlohmann::json;
-
-bool wants_rounds(const PlanProbe& probe) {
-  return word_parameter<words::Schedule>(probe, "schedule") == words::Schedule::rounds;
-}
-
 /// The probe of one pair: its share of the time, and no less than what a median needs.
-PlanProbe probe_of_pair(const PlanProbe& probe, std::size_t turns) {
+PlanProbe probe_of_pair(const PlanProbe& probe, words::Schedule schedule, std::size_t turns) {
   constexpr double least_seconds = 5e-3;
   PlanProbe pair = probe;
   const bool is_stream = probe.pattern == Pattern::pairs_stream;
@@ -27,7 +21,11 @@ PlanProbe probe_of_pair(const PlanProbe& probe, std::size_t turns) {
   const double shares = static_cast<double>(turns) * directions;
   pair.stopping.maximum_seconds = std::max(least_seconds, probe.stopping.maximum_seconds / shares);
   pair.stopping.minimum_seconds = probe.stopping.minimum_seconds / shares;
-  pair.parameters = json::object();
+  // What is measured of all pairs at once is measured while all of them are: none stops before its time.
+  if (schedule == words::Schedule::halves) pair.stopping.relative_width = 0;
+  for (const ParameterFacts& own : facts_of(probe.pattern).parameters) {
+    if (find_parameter(pair.pattern, own.name) == nullptr) pair.parameters.erase(std::string(own.name));
+  }
   return pair;
 }
 
@@ -35,10 +33,10 @@ PlanProbe probe_of_pair(const PlanProbe& probe, std::size_t turns) {
 
 void CellRunner::run_matrix(Cell& cell) {
   const CellTeam& team = cell.team;
-  bool is_in_rounds = false;
-  cell.agreement.on([&] { is_in_rounds = wants_rounds(cell.probe); });
-  const PairSchedule schedule(team.size(), is_in_rounds);
-  const PlanProbe probe = probe_of_pair(cell.probe, schedule.turns());
+  words::Schedule way{};
+  cell.agreement.on([&] { way = word_parameter<words::Schedule>(cell.probe, "schedule"); });
+  const PairSchedule schedule(team.size(), way);
+  const PlanProbe probe = probe_of_pair(cell.probe, way, schedule.turns());
   Cell pair_cell{.probe = probe,
                  .team = team,
                  .agreement = cell.agreement,
@@ -126,7 +124,7 @@ void CellRunner::match_direction(Cell& cell, const CellTeam& pair, std::size_t r
   // A sender that stopped by itself is told to end all the same: the way back must not take that for an order.
   pair.discard_leftovers();
   const bool is_stream = cell.probe.pattern == Pattern::stream;
-  if (pair.member() != timing_member_of(cell.probe.pattern)) return;
+  if (pair.member() != timing_member_of(cell.probe.pattern, *cell.door)) return;
   const std::size_t first = cell.report.measured.time_ns.size();
   take_samples(direction, is_stream);
   const PhaseSamples& all = cell.report.measured;

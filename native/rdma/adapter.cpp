@@ -1,5 +1,6 @@
 #include "rdma/adapter.hpp"
 
+#include <fcntl.h>
 #include <sys/resource.h>
 
 #include <cerrno>
@@ -35,11 +36,14 @@ std::shared_ptr<Adapter> Adapter::open(const Attachment& attachment, const std::
   verbs::need_some_device();
   RdmaPort port = find_rdma_port(attachment.rdma, attachment.interface, root);
   if (port.is_iwarp) verbs::manager_library();
-  return std::shared_ptr<Adapter>(new Adapter(std::move(port), attachment));
+  return std::shared_ptr<Adapter>(new Adapter(std::move(port), attachment, root));
 }
 
-Adapter::Adapter(RdmaPort port, const Attachment& attachment)
-    : port_(std::move(port)), context_(verbs::open_device(port_.device)) {
+Adapter::Adapter(RdmaPort port, const Attachment& attachment, std::filesystem::path root)
+    : port_(std::move(port)),
+      root_(std::move(root)),
+      identity_(port_identity(port_, root_)),
+      context_(verbs::open_device(port_.device)) {
   const auto close_and_fail = [&](int error, const char* call) {
     if (domain_ != nullptr) library().dealloc_pd(domain_);
     library().close_device(context_);
@@ -50,6 +54,10 @@ Adapter::Adapter(RdmaPort port, const Attachment& attachment)
   if (const int error = library().query_device(context_, &attributes_)) close_and_fail(error, "ibv_query_device");
   if (const int error = library().query_port(context_, static_cast<std::uint8_t>(port_.number), &port_attributes_)) {
     close_and_fail(error, "ibv_query_port");
+  }
+  const int flags = fcntl(context_->event_descriptor, F_GETFL);
+  if (flags < 0 || fcntl(context_->event_descriptor, F_SETFL, flags | O_NONBLOCK) != 0) {
+    close_and_fail(errno, "fcntl(async_fd)");
   }
   if (!port_.is_iwarp) return;
   try {
@@ -65,6 +73,71 @@ Adapter::~Adapter() {
   manager_.reset();
   library().dealloc_pd(domain_);
   library().close_device(context_);
+}
+
+RdmaAttachment Adapter::attachment() const {
+  RdmaAttachment attachment;
+  attachment.device = port_.device;
+  attachment.port = port_.number;
+  attachment.driver = port_.driver;
+  attachment.transport = port_.transport();
+  attachment.netdev = port_.netdev;
+  attachment.gid_index = port_.gid_index;
+  attachment.gid = gid_text(port_.gid);
+  attachment.lid = port_attributes_.lid;
+  attachment.port_mtu = mtu();
+  return attachment;
+}
+
+std::string Adapter::reason_of(const verbs::AsyncEvent& event) {
+  const verbs::AsyncMeaning* const meaning = verbs::failure_told_by(event.kind);
+  if (meaning == nullptr) return {};
+  std::string more;
+  switch (event.kind) {
+    case verbs::AsyncEventKind::port_error:
+      if (event.port != port_.number) return {};
+      break;
+    case verbs::AsyncEventKind::lid_change:
+    case verbs::AsyncEventKind::partition_change:
+    case verbs::AsyncEventKind::gid_change: {
+      // Of a port's many addresses others may come and go, those of IPv6 for one.
+      std::string identity = port_identity(port_, root_);
+      if (event.port != port_.number || identity == identity_) return {};
+      more = ": peers knew it by " + identity_ + ", and now it has " + identity;
+      identity_ = std::move(identity);
+      break;
+    }
+    default:
+      break;
+  }
+  std::string reason = "RDMA device " + port_.name() + " told " + std::string(meaning->name) +
+                       " meanwhile: " + std::string(meaning->words) + more + "; see the kernel's log";
+  if (event.kind == verbs::AsyncEventKind::device_fatal) failed_ = reason;
+  return reason;
+}
+
+std::string Adapter::next_failure() {
+  for (verbs::AsyncEvent event{}; failed_.empty();) {
+    if (library().get_async_event(context_, &event) != 0) {
+      if (errno == EAGAIN || errno == EINTR) break;
+      failed_ = "RDMA device " + port_.name() + " is no longer there (ibv_get_async_event: errno " +
+                std::to_string(errno) + "): was it removed, or its driver unloaded?";
+      break;
+    }
+    std::string reason = reason_of(event);
+    library().ack_async_event(&event);
+    if (!reason.empty()) return reason;
+  }
+  return failed_;
+}
+
+void Adapter::refuse_failed() {
+  if (const std::string reason = next_failure(); !reason.empty()) throw Failure(FailureCode::unreachable, reason);
+}
+
+void Adapter::forget_events() {
+  while (failed_.empty() && !next_failure().empty()) continue;
+  if (!failed_.empty()) throw Failure(FailureCode::unreachable, failed_);
 }
 
 verbs::MemoryRegion* Adapter::register_memory(std::byte* begin, std::size_t bytes) const {

@@ -45,6 +45,18 @@ class Adapter : public std::enable_shared_from_this<Adapter> {
   /// The largest MTU of a path through the port, 4096 at most.
   std::size_t mtu() const { return std::size_t{128} << static_cast<unsigned>(port_attributes_.active_mtu); }
 
+  /// How a rank is attached through it, as far as the device alone tells.
+  RdmaAttachment attachment() const;
+
+  /// Read what the device has told of itself since the last look, and throw the Failure of what ends a cell: it has
+  /// failed, its link went down, peers know it by another address now. Between operations, never within a timed
+  /// section. Once it has failed for good it throws that each time.
+  void refuse_failed();
+  /// Its reason; empty where there is none.
+  std::string next_failure();
+  /// Read what it has told before a cell, which is none of the cell's unless it has failed for good.
+  void forget_events();
+
   /// What makes its connections, where its port speaks iWARP.
   ConnectionManager& manager() const { return *manager_; }
   /// The Failure of a port that has reliable connections only.
@@ -74,12 +86,17 @@ class Adapter : public std::enable_shared_from_this<Adapter> {
  private:
   static constexpr int most_reads = 16;
 
-  Adapter(RdmaPort port, const Attachment& attachment);
+  Adapter(RdmaPort port, const Attachment& attachment, std::filesystem::path root);
+  /// What of an event ends a cell; empty where nothing does.
+  std::string reason_of(const verbs::AsyncEvent& event);
   verbs::MemoryRegion* register_memory(std::byte* begin, std::size_t bytes) const;
   const Region& find_region(const std::byte* place) const;
   void forget(const std::byte* begin);
 
   RdmaPort port_;
+  std::filesystem::path root_;
+  std::string identity_;  // of the port when it was opened
+  std::string failed_;    // why it can never be used again
   verbs::Context* context_ = nullptr;
   verbs::ProtectionDomain* domain_ = nullptr;
   verbs::DeviceAttributes attributes_{};

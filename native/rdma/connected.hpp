@@ -162,7 +162,7 @@ class Connection : public ConnectionEnd {
   }
 
   /// Nothing that is kept back is to be sent any more; memory of what is under way is kept.
-  void let_go(std::shared_ptr<const void> memory) {
+  void release(std::shared_ptr<const void> memory) {
     given_count_ = launched_count_;
     keep(std::move(memory));
   }
@@ -410,9 +410,9 @@ class ConnectionPool : public ConnectionPlaces<Connection<Transfer>> {
     }
     return this->end();
   }
-  void let_go_of_send(std::size_t place, std::shared_ptr<const void> memory) { this->let_go(place, std::move(memory)); }
-  void let_go_of_receive(std::size_t place, std::shared_ptr<const void> memory) {
-    this->let_go(place, std::move(memory));
+  void release_send(std::size_t place, std::shared_ptr<const void> memory) { this->release(place, std::move(memory)); }
+  void release_receive(std::size_t place, std::shared_ptr<const void> memory) {
+    this->release(place, std::move(memory));
   }
 
  private:

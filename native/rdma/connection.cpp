@@ -21,7 +21,7 @@ ConnectionEnd::ConnectionEnd(std::shared_ptr<Adapter> adapter, std::shared_ptr<C
       completions_(std::move(completions)),
       peer_rank_(site.peer_rank),
       flow_(completions_->add_flow(sends + own_sends, receives + own_receives)),
-      managed_(adapter_->port().is_iwarp ? std::make_unique<ManagedConnection>(adapter_, site.peer_rank, site.token,
+      managed_(adapter_->port().is_iwarp ? std::make_unique<ManagedConnection>(adapter_, site.peer_rank, site.secret,
                                                                                site.is_first, parameters)
                                          : nullptr),
       pair_(adapter_, verbs::Service::reliable, completions_->sends(), completions_->receives(),
@@ -42,6 +42,13 @@ QueuePairAddress ConnectionEnd::end_address() const {
     own.gid = gid_of_ipv4(adapter_->manager().address());
     own.port = adapter_->manager().port();
   }
+  return own;
+}
+
+RdmaAttachment ConnectionEnd::attachment() const {
+  RdmaAttachment own = adapter_->attachment();
+  own.path_mtu = pair_.path_mtu();
+  own.inline_bytes = pair_.inline_bytes();
   return own;
 }
 
@@ -98,7 +105,8 @@ void ConnectionEnd::fail() {
     if (!completions_->take_sends() && !completions_->take_receives()) nanosleep(&for_the_adapter, nullptr);
   }
   if (managed_ && flow_->failed == verbs::Status::flushed) managed_->refuse_closed();
-  verbs::fail_with_status(flow_->failed, "a message over the queue pair to rank " + std::to_string(peer_rank_));
+  verbs::fail_with_status(flow_->failed, "a message over the queue pair to rank " + std::to_string(peer_rank_),
+                          adapter_->next_failure());
 }
 
 void ConnectionEnd::keep(std::shared_ptr<const void> memory) {
@@ -160,6 +168,7 @@ void ConnectionEnd::Vigil::look() {
   connection_.refuse_failed();
   if (now - asked_ > ask_after_ns) {
     asked_ = now;
+    connection_.refuse_failed_device();
     connection_.ask_for_peer();
   }
   if (now - begin_ < ns_of(reliable_bound_seconds)) return;

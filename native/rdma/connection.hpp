@@ -38,6 +38,10 @@ class ConnectionEnd {
   const Flow& flow() const { return *flow_; }
   QueuePair& pair() { return pair_; }
   const QueuePair& pair() const { return pair_; }
+  /// How this rank is attached, with what is in force on the path.
+  RdmaAttachment attachment() const;
+  /// Throw the Failure of a device that has told of one.
+  void refuse_failed_device() const { adapter_->refuse_failed(); }
   std::size_t largest_message() const { return adapter_->port_attributes().max_message_bytes; }
 
   bool has_room() const { return flow_->sends.under_way() < most_sends_; }
@@ -100,7 +104,8 @@ class ConnectionEnd {
   void wait(CompletionQueue& queue, IsDone is_done, Take take, Look look) {
     if (is_done()) return;
     Vigil vigil(*this);
-    constexpr unsigned polls_per_look = 256;
+    // Who sleeps is woken by completions of other paths too: their number says nothing of the time.
+    constexpr unsigned polls_per_look = mode == Receive::blocking ? 8 : 256;
     for (unsigned polls = 1;; ++polls) {
       take();
       if (is_done()) [[likely]]
@@ -205,8 +210,8 @@ class ConnectionPlaces {
     }
     return complete_;
   }
-  void let_go(std::size_t place, std::shared_ptr<const void> memory) {
-    if (C* const connection = std::exchange(places_[place], nullptr)) connection->let_go(std::move(memory));
+  void release(std::size_t place, std::shared_ptr<const void> memory) {
+    if (C* const connection = std::exchange(places_[place], nullptr)) connection->release(std::move(memory));
   }
 
  private:
@@ -221,6 +226,7 @@ class ConnectionPlaces {
     if (silent_since_ns_ == 0) silent_since_ns_ = now;
     if (now - silent_since_ns_ < ask_after_ns) return;
     silent_since_ns_ = now;
+    if (!connections_.empty()) connections_.front()->refuse_failed_device();
     for (C* const connection : connections_) connection->ask_for_peer();
   }
 

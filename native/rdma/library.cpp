@@ -62,6 +62,8 @@ Library open_library() {
   find(handle, all.destroy_qp, "destroy_qp");
   find(handle, all.create_ah, "create_ah");
   find(handle, all.destroy_ah, "destroy_ah");
+  find(handle, all.get_async_event, "get_async_event");
+  find(handle, all.ack_async_event, "ack_async_event");
   return all;
 }
 
@@ -95,6 +97,21 @@ constexpr std::array meanings{
     Meaning{Status::fatal, "IBV_WC_FATAL_ERR", "the adapter has failed: see the kernel's log"},
     Meaning{Status::response_timeout, "IBV_WC_RESP_TIMEOUT_ERR", "the peer gave no answer in time"},
     Meaning{Status::general, "IBV_WC_GENERAL_ERR", "the adapter does not say why"},
+};
+
+constexpr std::array async_failures{
+    AsyncMeaning{AsyncEventKind::completion_queue_error, "IBV_EVENT_CQ_ERR",
+                 "a completion queue has overrun or failed"},
+    AsyncMeaning{AsyncEventKind::queue_pair_fatal, "IBV_EVENT_QP_FATAL", "a queue pair has failed"},
+    AsyncMeaning{AsyncEventKind::request_error, "IBV_EVENT_QP_REQ_ERR", "the peer sent a request that is none"},
+    AsyncMeaning{AsyncEventKind::access_error, "IBV_EVENT_QP_ACCESS_ERR", "the peer may not do what it asked for"},
+    AsyncMeaning{AsyncEventKind::path_migration_error, "IBV_EVENT_PATH_MIG_ERR", "a path could not be moved"},
+    AsyncMeaning{AsyncEventKind::device_fatal, "IBV_EVENT_DEVICE_FATAL", "it has failed or was removed"},
+    AsyncMeaning{AsyncEventKind::port_error, "IBV_EVENT_PORT_ERR", "its link went down"},
+    AsyncMeaning{AsyncEventKind::lid_change, "IBV_EVENT_LID_CHANGE", "the subnet manager gave it another LID"},
+    AsyncMeaning{AsyncEventKind::partition_change, "IBV_EVENT_PKEY_CHANGE", "its partitions were changed"},
+    AsyncMeaning{AsyncEventKind::gid_change, "IBV_EVENT_GID_CHANGE", "its addresses were changed"},
+    AsyncMeaning{AsyncEventKind::work_queue_fatal, "IBV_EVENT_WQ_FATAL", "a work queue has failed"},
 };
 
 }  // namespace
@@ -177,11 +194,17 @@ std::string_view meaning_of(Status status) {
   return found == meanings.end() ? "see the adapter's manual" : found->words;
 }
 
-void fail_with_status(Status status, std::string_view what) {
+const AsyncMeaning* failure_told_by(AsyncEventKind kind) {
+  const auto* const found = std::ranges::find(async_failures, kind, &AsyncMeaning::kind);
+  return found == async_failures.end() ? nullptr : found;
+}
+
+void fail_with_status(Status status, std::string_view what, const std::string& told) {
   const bool is_silence = status == Status::retry_exceeded || status == Status::response_timeout;
   throw Failure(is_silence ? FailureCode::unreachable : FailureCode::error,
                 std::string(what) + " failed (" + std::string(name_of(status)) + ", " +
-                    std::to_string(static_cast<int>(status)) + "): " + std::string(meaning_of(status)));
+                    std::to_string(static_cast<int>(status)) + "): " + std::string(meaning_of(status)) +
+                    (told.empty() ? "" : "; " + told));
 }
 
 }  // namespace fabricbench::verbs

@@ -36,6 +36,8 @@ struct Library {
   int (*destroy_qp)(QueuePair*);
   AddressHandle* (*create_ah)(ProtectionDomain*, Address*);
   int (*destroy_ah)(AddressHandle*);
+  int (*get_async_event)(Context*, AsyncEvent*);
+  void (*ack_async_event)(AsyncEvent*);
 };
 
 /// Throws a Failure that names the package where the library is not installed.
@@ -55,7 +57,15 @@ Failure why_no_device(const std::filesystem::path& root = "/");
 std::string_view name_of(Status status);
 std::string_view meaning_of(Status status);
 
-/// Throw the Failure of a completion that is none.
-[[noreturn]] void fail_with_status(Status status, std::string_view what);
+/// What ends a cell, of what a device tells of itself: its name, and in words what it says. Nothing of the rest.
+struct AsyncMeaning {
+  AsyncEventKind kind;
+  std::string_view name;
+  std::string_view words;
+};
+const AsyncMeaning* failure_told_by(AsyncEventKind kind);
+
+/// Throw the Failure of a completion that is none. `told`: what its device has told beside.
+[[noreturn]] void fail_with_status(Status status, std::string_view what, const std::string& told = {});
 
 }  // namespace fabricbench::verbs

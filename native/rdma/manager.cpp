@@ -147,7 +147,7 @@ bool ConnectionManager::take_event() {
 
 void ConnectionManager::answer(verbs::Identifier* identifier, const verbs::ConnectionParameters& parameters) {
   const auto peer = Introduction::read(parameters);
-  const auto expected = peer ? expected_.find(peer->token) : expected_.end();
+  const auto expected = peer ? expected_.find(peer->secret) : expected_.end();
   if (expected == expected_.end()) {  // a stranger, or a peer whose path we have given up
     manager_library().reject(identifier, nullptr, 0);
     manager_library().destroy_id(identifier);
@@ -158,12 +158,12 @@ void ConnectionManager::answer(verbs::Identifier* identifier, const verbs::Conne
   connection.accept(identifier, *peer);
 }
 
-ManagedConnection::ManagedConnection(const std::shared_ptr<Adapter>& adapter, int peer_rank, std::uint32_t token,
+ManagedConnection::ManagedConnection(const std::shared_ptr<Adapter>& adapter, int peer_rank, const Secret& secret,
                                      bool is_first, const RdmaParameters& parameters)
     : adapter_(adapter),
       manager_(adapter->manager()),
       peer_rank_(peer_rank),
-      token_(token),
+      secret_(secret),
       is_first_(is_first),
       patience_ns_(patience_of(parameters)),
       memory_(adapter->allocate(sizeof(Presence), MemoryKind::plain)),
@@ -171,7 +171,7 @@ ManagedConnection::ManagedConnection(const std::shared_ptr<Adapter>& adapter, in
       peer_text_("rank " + std::to_string(peer_rank)) {}
 
 ManagedConnection::~ManagedConnection() {
-  if (!is_first_) manager_.remove(token_);
+  if (!is_first_) manager_.remove(secret_);
   release();
 }
 
@@ -181,13 +181,13 @@ void ManagedConnection::release() {
 
 void ManagedConnection::lead_to(const QueuePair& pair) {
   pair_number_ = pair.get()->number;
-  if (!is_first_) manager_.add(token_, *this);
+  if (!is_first_) manager_.add(secret_, *this);
 }
 
 Introduction ManagedConnection::introduction() const {
   return {.address = reinterpret_cast<std::uintptr_t>(&presence_->here),
           .key = adapter_->region_of(reinterpret_cast<const std::byte*>(presence_)).remote_key,
-          .token = token_};
+          .secret = secret_};
 }
 
 verbs::ConnectionParameters ManagedConnection::parameters_of(const Introduction& own) const {
@@ -210,7 +210,7 @@ void ManagedConnection::meet(const QueuePairAddress& peer) {
                                                 peer_text_ + " does not: take devices of one kind at both ends");
   }
   const std::uint32_t address = ipv4_of(peer.gid);
-  peer_text_ += " at " + endpoint_text(address, peer.port);
+  peer_text_ += " at " + SocketAddress(socket_address(address, peer.port)).text();
   if (is_first_) {
     connect(socket_address(address, peer.port));
   } else {
@@ -292,7 +292,7 @@ void ManagedConnection::note(verbs::EventKind kind, int status, const verbs::Con
     case verbs::EventKind::established:
       if (is_first_) {
         const auto peer = Introduction::read(parameters);
-        if (!peer || peer->token != token_) {
+        if (!peer || peer->secret != secret_) {
           refused_ = verbs::EventKind::rejected;  // a stranger listens there
           return;
         }
@@ -364,7 +364,7 @@ void ManagedConnection::fail_call(int error, const char* call) const {
 void ManagedConnection::fail_late(FailureCode code, const std::string& what) const {
   throw Failure(code, peer_text_ + " has not " + what + " over iWARP in " + milliseconds(connecting_bound_ns) +
                           " (our device is " + manager_.device() + " at " +
-                          endpoint_text(manager_.address(), manager_.port()) +
+                          SocketAddress(socket_address(manager_.address(), manager_.port())).text() +
                           "): is the link up, the peer alive, and no firewall between them?");
 }
 

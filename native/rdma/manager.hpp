@@ -17,6 +17,7 @@
 #include <optional>
 #include <string>
 
+#include "core/secret.hpp"
 #include "rdma/adapter.hpp"
 #include "rdma/manager_library.hpp"
 #include "rdma/queue_pair.hpp"
@@ -39,8 +40,8 @@ class ConnectionManager {
   std::uint16_t port() const { return port_; }
   verbs::EventChannel* channel() const { return channel_; }
 
-  void add(std::uint32_t token, ManagedConnection& connection) { expected_[token] = &connection; }
-  void remove(std::uint32_t token) { expected_.erase(token); }
+  void add(const Secret& secret, ManagedConnection& connection) { expected_[secret] = &connection; }
+  void remove(const Secret& secret) { expected_.erase(secret); }
   /// How many connections peers have still to make.
   std::size_t still_expected() const { return expected_.size(); }
 
@@ -60,7 +61,7 @@ class ConnectionManager {
   std::uint16_t port_ = 0;
   verbs::EventChannel* channel_ = nullptr;
   verbs::Identifier* listener_ = nullptr;
-  std::map<std::uint32_t, ManagedConnection*> expected_;  // by the token of their path
+  std::map<Secret, ManagedConnection*> expected_;  // by their path's
 };
 
 /// What an end says of itself when it connects or accepts: whose path it is, and where the peer may read.
@@ -70,7 +71,8 @@ struct Introduction {
   std::uint64_t magic = sign;
   std::uint64_t address = 0;
   std::uint32_t key = 0;
-  std::uint32_t token = 0;
+  std::uint32_t unused = 0;
+  Secret secret{};  // of the path
 
   /// Nothing where a stranger speaks.
   static std::optional<Introduction> read(const verbs::ConnectionParameters& parameters);
@@ -79,7 +81,7 @@ struct Introduction {
 class ManagedConnection {
  public:
   /// @param is_first  of the two: it connects, the other accepts
-  ManagedConnection(const std::shared_ptr<Adapter>& adapter, int peer_rank, std::uint32_t token, bool is_first,
+  ManagedConnection(const std::shared_ptr<Adapter>& adapter, int peer_rank, const Secret& secret, bool is_first,
                     const RdmaParameters& parameters);
   ~ManagedConnection();
   ManagedConnection(const ManagedConnection&) = delete;
@@ -128,7 +130,7 @@ class ManagedConnection {
   std::shared_ptr<Adapter> adapter_;
   ConnectionManager& manager_;
   int peer_rank_;
-  std::uint32_t token_;
+  Secret secret_;
   bool is_first_;
   std::uint64_t patience_ns_;
   MessageBuffer memory_;

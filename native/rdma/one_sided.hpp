@@ -1,5 +1,6 @@
-// Reads and atomic operations over reliable connections: this rank works in memory that the other has exposed, and the
-// other's adapter answers for it. An `Access` says which operation (transport/rdma_read.hpp, rdma_atomic.hpp).
+// Reads, atomic operations and plain writes over reliable connections: this rank works in memory that the other has
+// exposed, and the other's adapter answers for it. An `Access` says which operation (transport/rdma_read.hpp,
+// rdma_atomic.hpp, rdma_write_plain.hpp).
 // Completions are those of sends; the adapter keeps no more outstanding than both ends can, and holds the rest back.
 #pragma once
 
@@ -41,15 +42,18 @@ class OneSidedConnection : public ConnectionEnd {
   /// Where the operations from now on go.
   void aim_at(Exposed exposed) { aim_ = exposed; }
 
-  /// Post an operation whose result goes into memory; its number.
-  std::uint64_t operate(std::span<std::byte> memory, int place = -1) {
+  /// Post an operation on memory; its number. One that wants no completion is over with the next that does.
+  std::uint64_t operate(std::span<std::byte> memory, bool wants_completion, int place = -1) {
     verbs::Segment segment{reinterpret_cast<std::uintptr_t>(memory.data()), static_cast<std::uint32_t>(memory.size()),
                            adapter().region_of(memory.data()).local_key};
     verbs::SendRequest request;
     request.segments = &segment;
     request.segment_count = 1;
     Access::describe(request, aim_);
-    const std::uint64_t number = post(request, true);
+    if constexpr (Access::writes) {
+      if (segment.bytes <= pair().inline_bytes()) request.flags |= verbs::send_inline;
+    }
+    const std::uint64_t number = post(request, wants_completion);
     flow().sends.place_of(number) = place;
     return number;
   }
@@ -60,8 +64,17 @@ class OneSidedConnection : public ConnectionEnd {
         completions().sends(), [&] { return flow().sends.has_done(number); },
         [this] { return completions().take_sends(); }, [] { return false; });
   }
+  /// Until a byte of this rank's memory, which the peer writes, has a value.
+  template <Receive mode>
+  void wait_for_byte(const std::byte& place, std::byte value) {
+    const auto has_come = [&] {
+      return __atomic_load_n(reinterpret_cast<const unsigned char*>(&place), __ATOMIC_ACQUIRE) ==
+             std::to_integer<unsigned char>(value);
+    };
+    wait<mode>(completions().sends(), has_come, [] { return false; }, [] { return false; });
+  }
   bool is_idle() const { return flow().sends.under_way() == 0; }
-  void let_go(std::shared_ptr<const void> memory) { keep(std::move(memory)); }
+  void release(std::shared_ptr<const void> memory) { keep(std::move(memory)); }
 
  private:
   std::shared_ptr<OneSidedConnections> shared_;
@@ -77,14 +90,14 @@ class OneSidedPool : public ConnectionPlaces<OneSidedConnection<Access>> {
 
   template <class Path>
   void post(std::size_t place, Path& path, std::span<std::byte> memory) {
-    this->take_place(place, path.connection()).operate(memory, static_cast<int>(place));
+    this->take_place(place, path.connection()).operate(memory, true, static_cast<int>(place));
   }
   std::span<const int> test() {
     shared_->completions->take_sends(this->begin());
     return this->end();
   }
-  void let_go(std::size_t place, std::shared_ptr<const void> memory) {
-    ConnectionPlaces<OneSidedConnection<Access>>::let_go(place, std::move(memory));
+  void release(std::size_t place, std::shared_ptr<const void> memory) {
+    ConnectionPlaces<OneSidedConnection<Access>>::release(place, std::move(memory));
   }
 
  private:

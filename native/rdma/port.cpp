@@ -81,6 +81,18 @@ std::set<std::string> netdevs_beside(const fs::path& root, const Found& port, bo
   return names;
 }
 
+/// What drives a device: the driver of its function of the bus. Devices in software are on none: soft RoCE tells its
+/// network interface (`parent`), soft iWARP is the one kind of iWARP that tells nothing.
+std::string driver_of(const fs::path& root, const std::string& device, bool is_iwarp) {
+  const fs::path folder = root / "sys/class/infiniband" / device;
+  std::error_code error;
+  const fs::path driver = fs::read_symlink(folder / "device/driver", error);
+  if (!error) return driver.filename().string();
+  if (fs::exists(folder / "device", error)) return {};
+  if (fs::exists(folder / "parent", error)) return "rxe";
+  return is_iwarp ? "siw" : "";
+}
+
 Found read_port(const fs::path& root, const std::string& device, int number, bool is_alone) {
   const fs::path folder = root / "sys/class/infiniband" / device;
   const fs::path port = folder / "ports" / std::to_string(number);
@@ -179,6 +191,12 @@ Found choose_port(const fs::path& root, const RdmaEnd& wanted, const std::option
 }
 
 const GidEntry& choose_gid(const Found& port, const RdmaEnd& wanted, const std::optional<Interface>& interface) {
+  constexpr int last_index = 255;  // an address of a queue pair has 8 bits for it (ibv_global_route)
+  if (wanted.gid_index && *wanted.gid_index > last_index) {
+    throw Failure(FailureCode::unsupported, "libibverbs takes addresses (GIDs) 0 to " + std::to_string(last_index) +
+                                                ", and the testbed names " + std::to_string(*wanted.gid_index) +
+                                                " (rdma.gid_index)");
+  }
   const GidEntry* best = nullptr;
   std::string there;
   for (const GidEntry& entry : port.gids) {
@@ -198,6 +216,18 @@ const GidEntry& choose_gid(const Found& port, const RdmaEnd& wanted, const std::
 }
 
 }  // namespace
+
+RdmaTransport RdmaPort::transport() const {
+  if (is_iwarp) return RdmaTransport::iwarp;
+  if (!is_ethernet) return RdmaTransport::infiniband;
+  return roce_version == 2 ? RdmaTransport::roce_v2 : RdmaTransport::roce_v1;
+}
+
+std::string port_identity(const RdmaPort& port, const fs::path& root) {
+  const fs::path folder = root / "sys/class/infiniband" / port.device / "ports" / std::to_string(port.number);
+  return "GID " + std::to_string(port.gid_index) + " " + read_line(folder / "gids" / std::to_string(port.gid_index)) +
+         ", LID " + read_line(folder / "lid") + ", P_Key " + read_line(folder / "pkeys/0");
+}
 
 std::optional<verbs::Gid> parse_gid(const std::string& text) {
   constexpr std::size_t groups = 8;
@@ -249,6 +279,9 @@ RdmaPort find_rdma_port(const RdmaEnd& wanted, const std::optional<Interface>& i
   chosen.gid_index = gid.index;
   chosen.gid = gid.gid;
   if (port.is_ethernet && !port.is_iwarp) chosen.roce_version = gid.type == "RoCE v2" ? 2 : 1;
+  chosen.driver = driver_of(root, port.device, port.is_iwarp);
+  chosen.netdev = gid.netdev;
+  if (chosen.netdev.empty() && !port.netdevs.empty()) chosen.netdev = *port.netdevs.begin();
   return chosen;
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/interface.hpp"
 #include "core/plan.hpp"
+#include "core/rdma_attachment.hpp"
 #include "rdma/verbs_abi.hpp"
 
 namespace fabricbench {
@@ -21,6 +22,11 @@ struct RdmaPort {
   int gid_index = 0;
   verbs::Gid gid{};
   int roce_version = 0;  // of that address; 0: InfiniBand or iWARP
+  std::string netdev{};  // the network interface of that address, or beside the port; empty where there is none
+  std::string driver{};  // `mlx5_core`, `rxe`, `siw`; empty where the kernel does not tell
+
+  std::string name() const { return device + "/" + std::to_string(number); }
+  RdmaTransport transport() const;
 };
 
 /// The port that `wanted` names, or else the one of the interface: with its address of RoCE v2 in the fabric's subnet
@@ -28,6 +34,9 @@ struct RdmaPort {
 /// @param root  of the file system that has /sys
 RdmaPort find_rdma_port(const RdmaEnd& wanted, const std::optional<Interface>& interface,
                         const std::filesystem::path& root = "/");
+
+/// What peers know a port by, as the kernel has it now: its address (GID), its LID and its partition key.
+std::string port_identity(const RdmaPort& port, const std::filesystem::path& root = "/");
 
 /// `fe80:0000:...`, as sysfs spells a GID; nothing for anything else.
 std::optional<verbs::Gid> parse_gid(const std::string& text);

@@ -17,11 +17,11 @@ using verbs::library;
 constexpr std::size_t smallest_mtu = 256;
 constexpr std::size_t largest_mtu = 4096;
 
+/// The largest MTU of a path that is possible with so many bytes.
+std::size_t possible_mtu(std::size_t bytes) { return std::bit_floor(std::clamp(bytes, smallest_mtu, largest_mtu)); }
+
 /// As the library counts MTUs: 1 is 256 bytes, 5 is 4096.
-int mtu_number(std::size_t bytes) {
-  const std::size_t possible = std::bit_floor(std::clamp(bytes, smallest_mtu, largest_mtu));
-  return std::countr_zero(possible) - std::countr_zero(smallest_mtu) + 1;
-}
+int mtu_number(std::size_t bytes) { return std::countr_zero(bytes) - std::countr_zero(smallest_mtu) + 1; }
 
 }  // namespace
 
@@ -128,7 +128,6 @@ QueuePair::QueuePair(std::shared_ptr<Adapter> adapter, verbs::Service service, C
       inline_bytes_ = std::min(inline_bytes_ - 1, inline_bytes_ / 4 * 3);
     }
   }
-  send_requests_ = send_requests;
   verbs::QueuePairAttributes attributes{};
   attributes.state = verbs::State::init;
   attributes.port = static_cast<std::uint8_t>(adapter_->port().number);
@@ -191,7 +190,8 @@ void QueuePair::connect(const QueuePairAddress& peer) {
   verbs::QueuePairAttributes attributes{};
   attributes.state = verbs::State::ready_to_receive;
   attributes.address = way_to(peer);
-  attributes.path_mtu = mtu_number(std::min(address().mtu, peer.mtu));
+  path_mtu_ = possible_mtu(std::min(address().mtu, peer.mtu));
+  attributes.path_mtu = mtu_number(path_mtu_);
   attributes.peer = peer.number;
   attributes.receive_number = peer.first_packet;
   attributes.reads_in = reads;

@@ -105,7 +105,8 @@ class QueuePair {
 
   verbs::QueuePair* get() const { return pair_; }
   std::size_t inline_bytes() const { return inline_bytes_; }
-  std::size_t send_requests() const { return send_requests_; }
+  /// The largest packet on the way to the peer, once it is connected.
+  std::size_t path_mtu() const { return path_mtu_; }
   QueuePairAddress address() const;
 
   /// Lead a reliable one to its peer: ready to receive, and to send.
@@ -135,7 +136,7 @@ class QueuePair {
   RdmaParameters parameters_;
   verbs::QueuePair* pair_ = nullptr;
   std::size_t inline_bytes_ = 0;
-  std::size_t send_requests_ = 0;
+  std::size_t path_mtu_ = 0;
   std::uint32_t first_packet_ = 0;
 };
 

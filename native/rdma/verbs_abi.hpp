@@ -158,6 +158,38 @@ struct Completion {
   std::uint8_t path_bits;
 };
 
+/// What a device tells of itself apart from completions.
+enum class AsyncEventKind : int {
+  completion_queue_error,
+  queue_pair_fatal,
+  request_error,
+  access_error,
+  established,
+  send_queue_drained,
+  path_migrated,
+  path_migration_error,
+  device_fatal,
+  port_active,
+  port_error,
+  lid_change,
+  partition_change,
+  manager_change,
+  shared_queue_error,
+  shared_queue_limit,
+  last_receive_reached,
+  client_reregister,
+  gid_change,
+  work_queue_fatal,
+};
+
+struct AsyncEvent {
+  union {
+    void* of;  // a completion queue, a queue pair
+    int port;
+  };
+  AsyncEventKind kind;
+};
+
 struct Segment {
   std::uint64_t address;
   std::uint32_t bytes;

@@ -269,9 +269,11 @@ TEST(Table, EveryPatternOfManyRanksHasItsLinks) {
 
 using Members = std::vector<std::size_t>;
 
-class EverySize : public testing::TestWithParam<bool> {};
-INSTANTIATE_TEST_SUITE_P(PairSchedule, EverySize, testing::Bool(),
-                         [](const auto& one) { return one.param ? "InRounds" : "Alone"; });
+using words::Schedule;
+
+class EverySize : public testing::TestWithParam<Schedule> {};
+INSTANTIATE_TEST_SUITE_P(PairSchedule, EverySize, testing::Values(Schedule::alone, Schedule::rounds),
+                         [](const auto& one) { return one.param == Schedule::rounds ? "InRounds" : "Alone"; });
 
 TEST_P(EverySize, EveryTwoMembersMeetOnceAndNobodyMeetsTwoAtOnce) {
   for (std::size_t members = 2; members <= 40; ++members) {
@@ -306,17 +308,29 @@ TEST_P(EverySize, NothingIsAfterTheLastTurnNorForWhoIsAlone) {
 }
 
 TEST(PairSchedule, AloneIsOnePairATurnInTheOrderOfTheirNumbers) {
-  const PairSchedule schedule(4, false);
+  const PairSchedule schedule(4, Schedule::alone);
   std::vector<Members> turns;
   for (std::size_t turn = 0; turn < schedule.turns(); ++turn) turns.push_back(schedule.busy(turn));
   EXPECT_EQ(turns, (std::vector<Members>{{0, 1}, {0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 3}}));
 }
 
 TEST(PairSchedule, InRoundsAsManyMeetAtOnceAsCan) {
-  EXPECT_EQ(PairSchedule(6, true).turns(), 5U);
-  EXPECT_EQ(PairSchedule(6, true).busy(0).size(), 6U);
-  EXPECT_EQ(PairSchedule(7, true).turns(), 7U);
-  EXPECT_EQ(PairSchedule(7, true).busy(0).size(), 6U) << "one rests";
+  EXPECT_EQ(PairSchedule(6, Schedule::rounds).turns(), 5U);
+  EXPECT_EQ(PairSchedule(6, Schedule::rounds).busy(0).size(), 6U);
+  EXPECT_EQ(PairSchedule(7, Schedule::rounds).turns(), 7U);
+  EXPECT_EQ(PairSchedule(7, Schedule::rounds).busy(0).size(), 6U) << "one rests";
+}
+
+TEST(PairSchedule, OfHalvesAllMeetTheirCounterpartInOneTurn) {
+  const PairSchedule six(6, Schedule::halves);
+  EXPECT_EQ(six.turns(), 1U);
+  EXPECT_EQ(six.busy(0), (Members{0, 1, 2, 3, 4, 5}));
+  for (std::size_t member = 0; member < 3; ++member) {
+    EXPECT_EQ(six.partner(0, member), member + 3);
+    EXPECT_EQ(six.partner(0, member + 3), member);
+  }
+  EXPECT_EQ(PairSchedule(7, Schedule::halves).busy(0), (Members{0, 1, 2, 3, 4, 5})) << "the odd one is left over";
+  EXPECT_EQ(PairSchedule(1, Schedule::halves).turns(), 0U);
 }
 
 }  // namespace

@@ -1,6 +1,12 @@
 #include "base/clock.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <utility>
 
 #include "core/watchdog.hpp"
 
@@ -15,6 +21,18 @@ TEST(Clock, WhatTheHarnessCostsIsMeasuredAndPlausible) {
   EXPECT_GE(info.loop_floor_ns, 0);
   EXPECT_GT(info.resolution_ns, 0);
   EXPECT_GT(info.timebase.ns_per_tick, 0);
+}
+
+TEST(Clock, TheCounterIsTrustedOnlyWhereTheKernelKeepsItsTimeByIt) {
+  const std::string path = testing::TempDir() + "current_clocksource-" + std::to_string(getpid());
+  for (const auto& [name, is_trusted] :
+       {std::pair{"tsc", true}, {"hpet", false}, {"acpi_pm", false}, {"kvm-clock", false}}) {
+    std::ofstream(path) << name << '\n';
+    EXPECT_EQ(kernel_trusts_counter(path), is_trusted) << name;
+  }
+  std::filesystem::remove(path);
+  EXPECT_FALSE(kernel_trusts_counter(path)) << "nobody says so";
+  EXPECT_TRUE(kernel_trusts_counter() || !measure_clock().is_counter);
 }
 
 TEST(Clock, TheCounterAgreesWithTheKernelsClock) {

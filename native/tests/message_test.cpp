@@ -45,6 +45,10 @@ RankInfo sample() {
   return {{{"rank", 1}, {"host", "n1"}, {"cpus", {0, 1}}}};
 }
 template <>
+HostsOfRanks sample() {
+  return {{0, 1, 0}};
+}
+template <>
 ClockIdentity sample() {
   return {"boot time:[4026531834]"};
 }
@@ -141,6 +145,7 @@ CellReport sample() {
   report.receive = Receive::polling;
   report.measured = {.time_ns = {5, 6}, .bytes = {7, 8}, .batches = {{1, -7}}};
   report.interfaces = {{"eth0", {.sent = 10, .received = 20}}};
+  report.other_hosts = {{"n1", {{"eth0", {.sent = 20, .received = 10}}}}};
   report.span = TimeSpan{.begin_unix_ns = 100, .end_unix_ns = 200};
   report.findings.missed = {1};
   report.findings.values = {{"overlap", 0.5}};
@@ -177,18 +182,18 @@ struct MessageList {
 
 // All of the list.
 using Messages =
-    MessageList<EndNotice, EndHeard, EndOver, Asked, Waits, Beginning, RankInfo, ClockIdentity, ClockModel, ClockCheck,
-                Measure, Congest, CheckClocks, Finish, Begun, Stop, CellReport, SendParts, CellParts, Whether, Verdict,
-                PathCache::State, Address, NextSequence, CommonStart, Turn, TurnDone, TurnsOver, RoundOrder, TurnOrder,
-                StreamEnd, FloodTally, ClockBound, Stamps, CallOrder, Exposures, farm::FarmJob, farm::FarmResult,
-                farm::FarmAlive, farm::FarmOver, farm::FarmClosed>;
+    MessageList<EndNotice, EndHeard, EndOver, Asked, Waits, Beginning, RankInfo, HostsOfRanks, ClockIdentity,
+                ClockModel, ClockCheck, Measure, Congest, CheckClocks, Finish, Begun, Stop, CellReport, SendParts,
+                CellParts, Whether, Verdict, PathCache::State, Address, NextSequence, CommonStart, Turn, TurnDone,
+                TurnsOver, RoundOrder, TurnOrder, StreamEnd, FloodTally, ClockBound, Stamps, CallOrder, Exposures,
+                farm::FarmJob, farm::FarmResult, farm::FarmAlive, farm::FarmOver, farm::FarmClosed>;
 
 /// Those that are whole at more than one length: a text is shorter, a list has fewer of its values.
 template <class M>
 constexpr bool has_one_length =
     !(std::same_as<M, EndNotice> || std::same_as<M, Beginning> || std::same_as<M, Verdict> ||
       std::same_as<M, ClockIdentity> || std::same_as<M, Address> || std::same_as<M, Stamps> ||
-      std::same_as<M, Exposures> || std::same_as<M, farm::FarmClosed>);
+      std::same_as<M, Exposures> || std::same_as<M, HostsOfRanks> || std::same_as<M, farm::FarmClosed>);
 
 /// What is wrong with these bytes as such a message; nothing where they can be one.
 template <Message M>

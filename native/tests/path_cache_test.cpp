@@ -16,55 +16,55 @@ class NoEndpoint final : public Endpoint {
   std::unique_ptr<Prepared> prepare_group(std::span<const Member>, bool, Task&) override { return nullptr; }
 };
 
-const PathCache::Key first{Layer::tcp, 1, 0, Receive::blocking};
-const PathCache::Key second{Layer::tcp, 2, 0, Receive::blocking};
+const PathCache::Key one_key{Layer::tcp, 1, 0, Receive::blocking};
+const PathCache::Key other_key{Layer::tcp, 2, 0, Receive::blocking};
 
 void open_both(PathCache& cache) {
-  cache.add(first, std::make_unique<NoEndpoint>());
-  cache.add(second, std::make_unique<NoEndpoint>());
+  cache.add(one_key, std::make_unique<NoEndpoint>());
+  cache.add(other_key, std::make_unique<NoEndpoint>());
 }
 
 TEST(PathLease, PathsThatAreGivenBackStayOpen) {
   PathCache cache;
   open_both(cache);
   {
-    PathLease lease(cache, {first});
+    PathLease lease(cache, {one_key});
     lease.give_back();
   }
-  EXPECT_NE(cache.find(first), nullptr);
-  EXPECT_EQ(cache.state(first).generation, 0U);
+  EXPECT_NE(cache.find(one_key), nullptr);
+  EXPECT_EQ(cache.state(one_key).generation, 0U);
 }
 
 TEST(PathLease, PathsOfACellThatThrowsAreClosedAndNoOthers) {
   PathCache cache;
   open_both(cache);
   try {
-    const PathLease lease(cache, {first});
+    const PathLease lease(cache, {one_key});
     throw Failure(FailureCode::timeout, "nothing came");
   } catch (const Failure&) {
   }
-  EXPECT_EQ(cache.find(first), nullptr);
-  EXPECT_EQ(cache.state(first).generation, 1U);
-  EXPECT_NE(cache.find(second), nullptr);
+  EXPECT_EQ(cache.find(one_key), nullptr);
+  EXPECT_EQ(cache.state(one_key).generation, 1U);
+  EXPECT_NE(cache.find(other_key), nullptr);
 }
 
 TEST(PathLease, APathThatIsUsedUpIsClosedThoughItIsGivenBack) {
   PathCache cache;
   open_both(cache);
-  cache.find(second)->is_used_up = true;
+  cache.find(other_key)->is_used_up = true;
   {
-    PathLease lease(cache, {first, second});
+    PathLease lease(cache, {one_key, other_key});
     lease.give_back();
   }
-  EXPECT_NE(cache.find(first), nullptr);
-  EXPECT_EQ(cache.find(second), nullptr);
+  EXPECT_NE(cache.find(one_key), nullptr);
+  EXPECT_EQ(cache.find(other_key), nullptr);
 }
 
 TEST(PathCache, PathsThroughTwoDoorsAreTwo) {
   PathCache cache;
-  PathCache::Key other = first;
+  PathCache::Key other = one_key;
   other.door = "another";
-  cache.add(first, std::make_unique<NoEndpoint>());
+  cache.add(one_key, std::make_unique<NoEndpoint>());
   EXPECT_EQ(cache.find(other), nullptr);
 }
 
@@ -74,15 +74,15 @@ TEST(PathCache, BothEndsComeToOneGenerationWhicheverClosed) {
       for (const int ahead : {0, 2}) {
         PathCache here;
         PathCache there;
-        for (int i = 0; i < ahead; ++i) here.close(first);
-        if (is_open_here) here.add(first, std::make_unique<NoEndpoint>());
-        if (is_open_there) there.add(first, std::make_unique<NoEndpoint>());
-        const PathCache::State one = here.state(first);
-        const PathCache::State other = there.state(first);
-        here.agree(first, other);
-        there.agree(first, one);
-        EXPECT_EQ(here.state(first), there.state(first));
-        EXPECT_EQ(here.find(first) != nullptr, one == other && is_open_here);
+        for (int i = 0; i < ahead; ++i) here.close(one_key);
+        if (is_open_here) here.add(one_key, std::make_unique<NoEndpoint>());
+        if (is_open_there) there.add(one_key, std::make_unique<NoEndpoint>());
+        const PathCache::State one = here.state(one_key);
+        const PathCache::State other = there.state(one_key);
+        here.agree(one_key, other);
+        there.agree(one_key, one);
+        EXPECT_EQ(here.state(one_key), there.state(one_key));
+        EXPECT_EQ(here.find(one_key) != nullptr, one == other && is_open_here);
       }
     }
   }

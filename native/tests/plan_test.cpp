@@ -49,6 +49,12 @@ TEST(Plan, TheFixtureIsReadAsItStands) {
   EXPECT_EQ(plan.probes[2].messages_per_sample, 64U);
 }
 
+TEST(Plan, TheSecretHas128Bits) {
+  json plan = fixture();
+  plan["secret"] = "0123456789abcdeffedcba9876543210";
+  EXPECT_EQ(parse_plan(plan.dump()).secret, (Secret{0x0123456789abcdefU, 0xfedcba9876543210U}));
+}
+
 TEST(Plan, WhatIsLeftOutHasTheContractsDefaults) {
   const PlanProbe probe = parse_plan(fixture().dump()).probes[3];
   EXPECT_EQ(probe.receive, Receive::blocking);
@@ -94,6 +100,9 @@ TEST(Plan, WhatIsWrongIsNamedByItsPath) {
   plan = fixture();
   plan["token"] = 4294967296;
   EXPECT_TRUE(is_refused(plan, "$.token: must be from 0 to 4294967295"));
+  plan = fixture();
+  plan["secret"] = "0123456789abcdef";
+  EXPECT_TRUE(is_refused(plan, "$.secret: must be 32 hexadecimal digits"));
   plan = fixture();
   plan["probes"][1]["id"] = 0;
   EXPECT_TRUE(is_refused(plan, "$.probes[1].id: is used twice"));

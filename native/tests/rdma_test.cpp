@@ -33,6 +33,18 @@ SAME(Context, operations, ibv_context, ops);
 SAME(QueuePairAttributes, rate_limit, ibv_qp_attr, rate_limit);
 SAME(QueuePairAttributes, address, ibv_qp_attr, ah_attr);
 SAME(Completion, flags, ibv_wc, wc_flags);
+SAME(Context, event_descriptor, ibv_context, async_fd);
+SAME(AsyncEvent, kind, ibv_async_event, event_type);
+static_assert(sizeof(fabricbench::verbs::AsyncEvent) == sizeof(ibv_async_event));
+#define SAME_EVENT_KIND(ours, theirs) \
+  static_assert(static_cast<int>(fabricbench::verbs::AsyncEventKind::ours) == IBV_EVENT_##theirs)
+SAME_EVENT_KIND(completion_queue_error, CQ_ERR);
+SAME_EVENT_KIND(queue_pair_fatal, QP_FATAL);
+SAME_EVENT_KIND(device_fatal, DEVICE_FATAL);
+SAME_EVENT_KIND(port_error, PORT_ERR);
+SAME_EVENT_KIND(lid_change, LID_CHANGE);
+SAME_EVENT_KIND(gid_change, GID_CHANGE);
+SAME_EVENT_KIND(work_queue_fatal, WQ_FATAL);
 static_assert(sizeof(fabricbench::verbs::PortAttributes) == sizeof(ibv_port_attr));
 static_assert(sizeof(fabricbench::verbs::SendRequest) == sizeof(ibv_send_wr));
 static_assert(sizeof(fabricbench::verbs::Completion) == sizeof(ibv_wc));
@@ -146,6 +158,33 @@ TEST_F(RdmaOfHost, ThePortOfTheInterfaceIsTakenWithItsAddressOfRoceVersion2) {
   EXPECT_EQ(gid_text(port.gid), gid_of_10_1_0_1);
 }
 
+TEST_F(RdmaOfHost, APortSaysWhatItSpeaksAndWhatDrivesIt) {
+  roce("mlx5_1", "eth1");
+  fs::create_directories(root_ / "sys/class/infiniband/mlx5_1/device");
+  fs::create_directories(root_ / "sys/bus/drivers/mlx5_core");
+  fs::create_symlink(root_ / "sys/bus/drivers/mlx5_core", root_ / "sys/class/infiniband/mlx5_1/device/driver");
+  const RdmaPort roce_port = find_rdma_port({}, interface("eth1"), root_);
+  EXPECT_EQ(roce_port.transport(), RdmaTransport::roce_v2);
+  EXPECT_EQ(roce_port.driver, "mlx5_core");
+  EXPECT_EQ(roce_port.netdev, "eth1");
+  EXPECT_EQ(find_rdma_port({.device = "mlx5_1", .port = {}, .gid_index = 2}, {}, root_).transport(),
+            RdmaTransport::roce_v1);
+  roce("rxe0", "eth0");
+  write("sys/class/infiniband/rxe0/parent", "eth0");
+  EXPECT_EQ(find_rdma_port({}, interface("eth0"), root_).driver, "rxe");
+  port("siw0", 1, "Ethernet", "4: RNIC");
+  gid("siw0", 0, "0200:0a01:0001:0000:0000:0000:0000:0000", "", "");
+  const RdmaPort iwarp = find_rdma_port({.device = "siw0", .port = {}, .gid_index = {}}, {}, root_);
+  EXPECT_EQ(iwarp.transport(), RdmaTransport::iwarp);
+  EXPECT_EQ(iwarp.driver, "siw");
+}
+
+TEST_F(RdmaOfHost, AnIndexOfAnAddressBeyondWhatLibibverbsTakesIsRefused) {
+  roce("mlx5_1", "eth1");
+  const std::string said = why({.device = "mlx5_1", .port = {}, .gid_index = 300}, interface("eth1"));
+  EXPECT_NE(said.find("0 to 255, and the testbed names 300"), std::string::npos) << said;
+}
+
 TEST_F(RdmaOfHost, RoceVersion1IsTakenWhereThereIsNoOther) {
   port("mlx4_0", 1, "Ethernet");
   gid("mlx4_0", 0, link_local_gid, "IB/RoCE v1", "eth0");
@@ -232,12 +271,12 @@ TEST(QueuePairAddress, IsReadAsItWasWritten) {
 }
 
 TEST(Introduction, OfAStrangerIsNone) {
-  const Introduction own{.address = 1ULL << 47U, .key = 7, .token = 0xfab1};
+  const Introduction own{.address = 1ULL << 47U, .key = 7, .secret = {0xfab1, 17}};
   verbs::ConnectionParameters told{};
   told.data = &own;
   told.data_bytes = sizeof own;
   ASSERT_TRUE(Introduction::read(told));
-  EXPECT_EQ(Introduction::read(told)->token, 0xfab1U);
+  EXPECT_EQ(Introduction::read(told)->secret, own.secret);
   told.data_bytes = sizeof own - 1;
   EXPECT_FALSE(Introduction::read(told));
   told.data = nullptr;

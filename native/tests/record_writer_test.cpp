@@ -16,6 +16,23 @@ namespace {
 
 using nlohmann::json;
 
+/// As a rank on soft RoCE is attached.
+RdmaAttachment attachment() {
+  return {.ranks = {0},
+          .host = "n0",
+          .device = "rxe0",
+          .port = 1,
+          .driver = "rxe",
+          .transport = RdmaTransport::roce_v2,
+          .netdev = "fe0",
+          .gid_index = 1,
+          .gid = "0000:0000:0000:0000:0000:ffff:0a62:0001",
+          .lid = 0,
+          .port_mtu = 1024,
+          .path_mtu = 1024,
+          .inline_bytes = 64};
+}
+
 class RecordWriting : public testing::Test {
  protected:
   RecordWriting() {
@@ -55,7 +72,9 @@ TEST_F(RecordWriting, WritesTheFixturesKindsOfLinesWithTheirKeys) {
   report.outcome = {.stop = StopReason::width, .seconds = 0.1, .bytes_per_sample = 65536};
   report.measured = {{10, 20}, {65536, 64512}};
   report.interfaces["fe0"] = {5, 6};
+  report.other_hosts["n1"]["fe0"] = {6, 5};
   report.port_state["n0"]["rxe0/1"] = {{"completer_retry_err", 4}};
+  report.rdma = {attachment()};
   std::vector<json> lines = write(report, plan.probes[2]);
   for (const json& line : lines) {
     const std::set<std::string> keys = keys_of(line);
@@ -65,12 +84,16 @@ TEST_F(RecordWriting, WritesTheFixturesKindsOfLinesWithTheirKeys) {
   ASSERT_EQ(lines.size(), 5U);
   EXPECT_EQ(lines[2]["bytes"], json({65536, 64512}));
   EXPECT_EQ(lines[3]["interfaces"]["fe0"]["sent"], 5);
+  EXPECT_EQ(lines[3]["other_hosts"]["n1"]["fe0"]["sent"], 6);
   EXPECT_EQ(lines[3]["port_state"], json::parse(R"({"n0": {"rxe0/1": {"completer_retry_err": 4}}})"));
+  EXPECT_EQ(lines[3]["rdma"][0]["transport"], "roce_v2");
+  EXPECT_EQ(lines[3]["rdma"][0]["path_mtu"], 1024);
   EXPECT_EQ(lines[4]["cells"], 1);
 
   report.failure = CellFailure{FailureCode::permission, "no"};
   report.measured = {};
   report.port_state.clear();
+  report.rdma.clear();
   lines = write(report, plan.probes[3]);
   ASSERT_EQ(lines.size(), 3U);
   EXPECT_EQ(keys_of(lines[1]), known["cell_failed"]);
@@ -122,6 +145,7 @@ TEST(CellReports, SurviveTheControlPlane) {
   report.measured = {{7, 8}, {9, 10}};
   report.interfaces["lo"] = {11, 12};
   report.port_state["n0"]["rxe0/1"] = {{"completer_retry_err", 4}};
+  report.rdma = {attachment()};
   report.span = {1'793'400'000'400'000'000, 1'793'400'000'404'000'000};
   const CellReport same = CellReport::unpack(report.pack());
   EXPECT_EQ(same.failure->reason, "gone");
@@ -132,8 +156,23 @@ TEST(CellReports, SurviveTheControlPlane) {
   EXPECT_EQ(same.measured.bytes, report.measured.bytes);
   EXPECT_EQ(same.interfaces.at("lo").received, 12U);
   EXPECT_EQ(same.port_state, report.port_state);
+  EXPECT_EQ(same.rdma, report.rdma);
   EXPECT_EQ(same.span->begin_unix_ns, 1'793'400'000'400'000'000);
   EXPECT_EQ(same.span->end_unix_ns, 1'793'400'000'404'000'000);
+}
+
+TEST(CellReports, RanksThatAreAttachedAlikeAreOneEntryAndOthersStandApart) {
+  std::vector<RdmaAttachment> all = {attachment()};
+  RdmaAttachment other = attachment();
+  other.ranks = {1};
+  add_attachment(all, other);
+  ASSERT_EQ(all.size(), 1U);
+  EXPECT_EQ(all[0].ranks, (std::vector<int>{0, 1}));
+  other.ranks = {2};
+  other.path_mtu = 512;
+  add_attachment(all, other);
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_EQ(all[1].ranks, std::vector<int>{2});
 }
 
 TEST_F(RecordWriting, ACellTellsWhenItWasMeasuredByItsFirstMember) {

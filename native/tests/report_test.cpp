@@ -12,7 +12,7 @@
 namespace fabricbench {
 namespace {
 
-CellReport report_of(std::vector<std::uint64_t> time_ns, std::vector<std::uint32_t> missed = {}) {
+CellReport timed_report(std::vector<std::uint64_t> time_ns, std::vector<std::uint32_t> missed = {}) {
   CellReport report;
   report.measured.time_ns = std::move(time_ns);
   report.findings.missed = std::move(missed);
@@ -20,13 +20,13 @@ CellReport report_of(std::vector<std::uint64_t> time_ns, std::vector<std::uint32
 }
 
 CellReport turns_of(std::vector<std::uint64_t> time_ns, std::vector<Batch> batches) {
-  CellReport report = report_of(std::move(time_ns));
+  CellReport report = timed_report(std::move(time_ns));
   report.measured.batches = std::move(batches);
   return report;
 }
 
 CellReport flood_of(std::vector<std::uint64_t> time_ns, std::vector<std::uint64_t> bytes) {
-  CellReport report = report_of(std::move(time_ns));
+  CellReport report = timed_report(std::move(time_ns));
   report.measured.bytes = std::move(bytes);
   return report;
 }
@@ -36,12 +36,12 @@ using Positions = std::vector<std::uint32_t>;
 
 TEST(Merge, AnOperationLastsAsLongAsOnItsSlowestRank) {
   const CellReport merged =
-      merge({report_of({10, 50, 30}), report_of({20, 40, 30}), report_of({5, 60, 10})}, Family::operation);
+      merge({timed_report({10, 50, 30}), timed_report({20, 40, 30}), timed_report({5, 60, 10})}, Family::operation);
   EXPECT_EQ(merged.measured.time_ns, (Times{20, 60, 30}));
 }
 
 TEST(Merge, WhatNotAllRanksHaveIsNoSample) {
-  const CellReport merged = merge({report_of({10, 50, 30}), report_of({20, 40})}, Family::operation);
+  const CellReport merged = merge({timed_report({10, 50, 30}), timed_report({20, 40})}, Family::operation);
   EXPECT_EQ(merged.measured.time_ns, (Times{20, 50}));
 }
 
@@ -55,7 +55,7 @@ TEST(Merge, ATurnLastsFromEndToEndOnWhoeverIsLastThen) {
 TEST(Merge, TurnsAddUpToTheTimeThatPassed) {
   // Two ranks that are slow in turn: the slowest of each turn would add up to twice the time.
   const CellReport merged =
-      merge({turns_of({10, 90, 10, 90}, {{0, 1000}}), turns_of({90, 10, 90, 10}, {{0, 1000}}), report_of({})},
+      merge({turns_of({10, 90, 10, 90}, {{0, 1000}}), turns_of({90, 10, 90, 10}, {{0, 1000}}), timed_report({})},
             Family::lockstep);
   EXPECT_EQ(std::accumulate(merged.measured.time_ns.begin(), merged.measured.time_ns.end(), 0U), 200U);
 }
@@ -74,33 +74,34 @@ TEST(Merge, OfTurnsThoseCountThatAllRanksHave) {
 }
 
 TEST(Merge, ARankWithoutTimesOfItsOwnLeavesThoseOfTheOthers) {
-  const CellReport merged = merge({report_of({10, 50}), report_of({0, 0}), report_of({})}, Family::operation);
+  const CellReport merged = merge({timed_report({10, 50}), timed_report({0, 0}), timed_report({})}, Family::operation);
   EXPECT_EQ(merged.measured.time_ns, (Times{10, 50}));
 }
 
 TEST(Merge, ASampleIsMissedIfAnyRankMissedItAndCountsOnce) {
-  const CellReport merged = merge(
-      {report_of({1, 2, 3, 4}, {3, 1}), report_of({1, 2, 3, 4}, {1}), report_of({1, 2, 3, 4}, {0})}, Family::operation);
+  const CellReport merged =
+      merge({timed_report({1, 2, 3, 4}, {3, 1}), timed_report({1, 2, 3, 4}, {1}), timed_report({1, 2, 3, 4}, {0})},
+            Family::operation);
   EXPECT_EQ(merged.findings.missed, (Positions{0, 1, 3}));
 }
 
 TEST(Merge, NoSampleIsMissedThatIsNotThere) {
-  const CellReport merged = merge({report_of({1, 2, 3}, {2}), report_of({1, 2}, {0})}, Family::operation);
+  const CellReport merged = merge({timed_report({1, 2, 3}, {2}), timed_report({1, 2}, {0})}, Family::operation);
   EXPECT_EQ(merged.findings.missed, (Positions{0}));
 }
 
 TEST(Merge, TheWindowsOfAFloodAddUpOverItsReceivers) {
-  const CellReport merged =
-      merge({report_of({}), flood_of({100, 100}, {7, 8}), flood_of({104, 98}, {1, 2}), flood_of({102, 102}, {10, 20})},
-            Family::flood);
+  const CellReport merged = merge(
+      {timed_report({}), flood_of({100, 100}, {7, 8}), flood_of({104, 98}, {1, 2}), flood_of({102, 102}, {10, 20})},
+      Family::flood);
   EXPECT_EQ(merged.measured.bytes, (Times{18, 30}));
   EXPECT_EQ(merged.measured.time_ns, (Times{102, 100}));
 }
 
 TEST(Merge, CountersAddUpAndOneFailureIsTheCells) {
-  CellReport fine = report_of({1});
+  CellReport fine = timed_report({1});
   fine.counters.verified = 3;
-  CellReport failed = report_of({});
+  CellReport failed = timed_report({});
   failed.counters.verified = 2;
   failed.failure = CellFailure{FailureCode::corrupted, "wrong"};
   const CellReport merged = merge({fine, failed}, Family::operation);

@@ -100,6 +100,41 @@ TEST_F(TrafficOfHost, PortsOfRdmaDevicesCountOctetsByFour) {
   EXPECT_TRUE(port.is_counted);
 }
 
+TEST_F(TrafficOfHost, APortIsCountedWhereverItsDriverCounts) {
+  netdevs({});
+  const std::string ports = "sys/class/infiniband/";
+  const auto count = [&](std::uint64_t bytes) {
+    const std::string text = std::to_string(bytes);
+    for (const std::string name : {"tx_bytes", "rx_bytes"}) write(ports + "efa_0/ports/1/hw_counters/" + name, text);
+    for (const std::string name : {"ip4OutOctets", "ip6OutOctets", "ip4InOctets", "ip6InOctets"}) {
+      write(ports + "irdma0/ports/1/hw_counters/" + name, text);
+    }
+    write(ports + "mlx4_0/ports/1/counters_ext/port_xmit_data_64", text);
+    write(ports + "mlx4_0/ports/1/counters_ext/port_rcv_data_64", text);
+  };
+  count(100);
+  rdma_port("mlx4_0", 1, 7, 7);
+  const Traffic before = read_traffic_counters(root_);
+  count(350);
+  const Traffic counted = since(before);
+  EXPECT_EQ(counted.at("efa_0/1").sent, 250U);
+  EXPECT_EQ(counted.at("irdma0/1").received, 500U);
+  EXPECT_EQ(counted.at("mlx4_0/1").sent, 1000U);
+  for (const char* const port : {"efa_0/1", "irdma0/1", "mlx4_0/1"}) EXPECT_TRUE(counted.at(port).is_counted) << port;
+}
+
+TEST_F(TrafficOfHost, ACounterAtTheEndOfIts32BitsCountsNothingThatCanBeTold) {
+  netdevs({});
+  const std::string counters = "sys/class/infiniband/mthca0/ports/1/counters/";
+  for (const std::string before_text : {"4294967290", "4294967295"}) {
+    write(counters + "port_xmit_data", before_text);
+    write(counters + "port_rcv_data", "5");
+    const Traffic before = read_traffic_counters(root_);
+    write(counters + "port_xmit_data", "4294967295");
+    EXPECT_FALSE(since(before).at("mthca0/1").is_counted) << before_text;
+  }
+}
+
 TEST_F(TrafficOfHost, APortOfTwoHasTheInterfaceOfItsNumber) {
   netdevs({{"ib0", 0, 0}, {"ib1", 0, 0}, {"eth7", 0, 0}});
   for (const int port : {1, 2}) rdma_port("mlx4_0", port, 0, 0);

@@ -67,6 +67,14 @@ concept AnyDevice = requires(D device, const D constant, std::size_t bytes, Memo
   { constant.traffic() } -> std::same_as<Traffic>;
 };
 
+/// A device that tells of its own failures apart from what is sent through it. forget_events() is called before a cell,
+/// refuse_failed() at its end: it throws the Failure of what the device has told meanwhile.
+template <class D>
+concept SelfReportingDevice = requires(D device) {
+  device.forget_events();
+  device.refuse_failed();
+};
+
 /// Whether a device reads the parameters of its layer when it opens a path.
 template <class D, Receive way>
 concept TakesParameters = requires(D device, const Site& site, const PlanProbe& probe) {
@@ -77,7 +85,7 @@ concept TakesParameters = requires(D device, const Site& site, const PlanProbe& 
 /// over them, so that being a Transport is not enough.
 template <class D, Receive way>
 concept OpensPaths =
-    (GroupTransport<typename D::template Path<way>> || OneSidedTransport<typename D::template Path<way>>) &&
+    (GroupTransport<typename D::template Path<way>> || RemoteMemoryTransport<typename D::template Path<way>>) &&
     (requires(D device, const Site& site) {
       { device.template open<way>(site) } -> std::same_as<typename D::template Path<way>>;
     } || TakesParameters<D, way>);
@@ -122,6 +130,9 @@ class SocketDevice : public PlainMemory, public InterfaceTraffic {
   Path<way> open(const Site& site) const {
     return Path<way>(attachment_, site);
   }
+
+ protected:
+  const Attachment& attachment() const { return attachment_; }
 
  private:
   Attachment attachment_;

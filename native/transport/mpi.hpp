@@ -56,16 +56,35 @@ class MpiPath {
           "MPI_Irecv");
   }
   void wait(std::size_t slot) { check(MPI_Wait(&requests_[slot], MPI_STATUS_IGNORE), "MPI_Wait"); }
-  void let_go_of_send(std::size_t slot, std::shared_ptr<const void> memory) {
+  void release_send(std::size_t slot, std::shared_ptr<const void> memory) {
     set_aside(std::exchange(requests_[slot], MPI_REQUEST_NULL), std::move(memory));
   }
-  void let_go_of_receive(std::size_t slot, std::shared_ptr<const void> memory) {
+  void release_receive(std::size_t slot, std::shared_ptr<const void> memory) {
     take_back_receive(std::exchange(requests_[slot], MPI_REQUEST_NULL), std::move(memory));
   }
   MpiPool make_pool(std::size_t places) const;
 
+  void leave_unmatched(std::size_t messages) {
+    if (messages == 0) return;
+    for (std::size_t i = 0; i < messages; ++i) send_empty(unmatched_tag);
+    send_empty(all_left_tag);
+    receive_empty(all_left_tag);  // messages of a rank do not overtake one another: all that it left are here
+  }
+  void take_unmatched(std::size_t messages) {
+    for (std::size_t i = 0; i < messages; ++i) receive_empty(unmatched_tag);
+  }
+
  private:
   friend class MpiPool;
+
+  // Beyond those of paths.
+  static constexpr int unmatched_tag = 32767;
+  static constexpr int all_left_tag = 32766;
+
+  void send_empty(int tag) { check(MPI_Send(nullptr, 0, MPI_BYTE, peer_, tag, communicator_), "MPI_Send"); }
+  void receive_empty(int tag) {
+    check(MPI_Recv(nullptr, 0, MPI_BYTE, peer_, tag, communicator_, MPI_STATUS_IGNORE), "MPI_Recv");
+  }
 
   /// MPI guarantees tags up to 32767.
   static int tag_of(const Site& site) {
@@ -120,10 +139,10 @@ class MpiPool {
         "MPI_Testsome");
     return std::span(complete_).first(count == MPI_UNDEFINED ? 0 : static_cast<std::size_t>(count));
   }
-  void let_go_of_send(std::size_t place, std::shared_ptr<const void> memory) {
+  void release_send(std::size_t place, std::shared_ptr<const void> memory) {
     set_aside(std::exchange(requests_[place], MPI_REQUEST_NULL), std::move(memory));
   }
-  void let_go_of_receive(std::size_t place, std::shared_ptr<const void> memory) {
+  void release_receive(std::size_t place, std::shared_ptr<const void> memory) {
     take_back_receive(std::exchange(requests_[place], MPI_REQUEST_NULL), std::move(memory));
   }
 

@@ -8,6 +8,7 @@ namespace fabricbench {
 
 struct AtomicAccess {
   static constexpr bool adds = true;
+  static constexpr bool writes = false;
   static constexpr Traits traits{
       .is_reliable = true, .is_ordered = true, .framing = Framing::message, .smallest_message = sizeof(std::uint64_t)};
 

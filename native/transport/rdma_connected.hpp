@@ -34,6 +34,7 @@ class ConnectedPath {
         depth_(parameters.depth) {}
   void register_once(std::span<std::byte> memory) const { connection_->adapter().register_once(memory); }
   std::size_t largest_message() const { return connection_->largest_message(); }
+  RdmaAttachment attachment() const { return connection_->attachment(); }
   std::string address() const { return connection_->address(); }
   void meet(std::string_view peer) { connection_->meet(peer); }
   void set_bound(double) {}  // the adapter sends again what is lost; only a dead peer is given up
@@ -60,9 +61,9 @@ class ConnectedPath {
     preposted_ = 0;
     return true;
   }
-  void let_go_of_preposted(std::shared_ptr<const void> memory) {
+  void release_preposted(std::shared_ptr<const void> memory) {
     preposted_ = 0;
-    connection_->let_go(std::move(memory));
+    connection_->release(std::move(memory));
   }
 
   void post_send(std::size_t slot, std::span<const std::byte> message) {
@@ -80,8 +81,8 @@ class ConnectedPath {
       connection_->template wait_for_receive<mode>(posted.number);
     }
   }
-  void let_go_of_send(std::size_t slot, std::shared_ptr<const void> memory) { let_go(slot, std::move(memory)); }
-  void let_go_of_receive(std::size_t slot, std::shared_ptr<const void> memory) { let_go(slot, std::move(memory)); }
+  void release_send(std::size_t slot, std::shared_ptr<const void> memory) { release(slot, std::move(memory)); }
+  void release_receive(std::size_t slot, std::shared_ptr<const void> memory) { release(slot, std::move(memory)); }
   Pool make_pool(std::size_t places) const { return Pool(shared_, places); }
 
  private:
@@ -90,9 +91,9 @@ class ConnectedPath {
     bool is_send = false;
   };
 
-  void let_go(std::size_t slot, std::shared_ptr<const void> memory) {
+  void release(std::size_t slot, std::shared_ptr<const void> memory) {
     slots_[slot] = {};
-    connection_->let_go(std::move(memory));
+    connection_->release(std::move(memory));
   }
 
   std::shared_ptr<Connections<Transfer>> shared_;
@@ -114,6 +115,8 @@ class ConnectedDevice : public InterfaceTraffic {
   explicit ConnectedDevice(const Attachment& attachment)
       : shared_(std::make_shared<Connections<Transfer>>(Adapter::open(attachment))) {}
   MessageBuffer allocate(std::size_t bytes, MemoryKind kind) { return shared_->adapter->allocate(bytes, kind); }
+  void forget_events() { shared_->adapter->forget_events(); }
+  void refuse_failed() { shared_->adapter->refuse_failed(); }
   template <Receive way>
   Path<way> open(const Site& site, const PlanProbe& probe) {
     return Path<way>(shared_, site, rdma_parameters(probe));

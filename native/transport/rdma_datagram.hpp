@@ -38,6 +38,12 @@ class DatagramEnd {
   DatagramEnd& operator=(const DatagramEnd&) = delete;
 
   std::size_t mtu() const { return mtu_; }
+  RdmaAttachment attachment() const {
+    RdmaAttachment own = adapter_->attachment();
+    own.path_mtu = mtu_;
+    own.inline_bytes = pair_.inline_bytes();
+    return own;
+  }
   std::string address() const { return pair_.address().text(); }
   void meet(std::string_view text) {
     const QueuePairAddress peer = QueuePairAddress::parse(text);
@@ -137,6 +143,7 @@ class RdmaDatagram {
   explicit RdmaDatagram(std::unique_ptr<DatagramEnd> end) : end_(std::move(end)) {}
   void register_once(std::span<std::byte> memory) const { end_->adapter().register_once(memory); }
   std::size_t largest_message() const { return end_->mtu(); }
+  RdmaAttachment attachment() const { return end_->attachment(); }
   std::string address() const { return end_->address(); }
   void meet(std::string_view peer) { end_->meet(peer); }
   void set_bound(double seconds) { bound_ns_ = seconds_to_ns(seconds); }
@@ -217,6 +224,8 @@ class RdmaDatagramDevice : public InterfaceTraffic {
     adapter_->need_datagrams();
   }
   MessageBuffer allocate(std::size_t bytes, MemoryKind kind) { return adapter_->allocate(bytes, kind); }
+  void forget_events() { adapter_->forget_events(); }
+  void refuse_failed() { adapter_->refuse_failed(); }
   template <Receive way>
   Path<way> open(const Site& site, const PlanProbe& probe) {
     return Path<way>(std::make_unique<DatagramEnd>(adapter_, site, rdma_parameters(probe), receive_slots(paths_++)));

@@ -18,6 +18,7 @@ class OneSidedPath {
   using Pool = OneSidedPool<Access>;
   static constexpr Traits traits = Access::traits;
   static constexpr bool adds = Access::adds;
+  static constexpr bool writes = Access::writes;
 
   OneSidedPath(const std::shared_ptr<OneSidedConnections>& shared, const Site& site, const RdmaParameters& parameters)
       : shared_(shared),
@@ -27,6 +28,7 @@ class OneSidedPath {
   std::size_t largest_message() const {
     return adds ? traits.smallest_message : shared_->adapter->port_attributes().max_message_bytes;
   }
+  RdmaAttachment attachment() const { return connection_->attachment(); }
   std::string address() const { return connection_->address(); }
   void meet(std::string_view peer) { connection_->meet(peer); }
   void set_bound(double) {}  // the adapter asks again where no answer comes; only a dead peer is given up
@@ -36,9 +38,14 @@ class OneSidedPath {
   std::size_t depth() const { return depth_; }
   Exposed expose(std::span<std::byte> memory) const { return connection_->expose(memory); }
   void aim_at(Exposed exposed) { connection_->aim_at(exposed); }
-  std::uint64_t operate(std::span<std::byte> memory) { return connection_->operate(memory); }
+  std::uint64_t operate(std::span<std::byte> memory, bool wants_completion = true) {
+    return connection_->operate(memory, wants_completion);
+  }
+  void wait_for_byte(const std::byte& place, std::byte value) {
+    connection_->template wait_for_byte<mode>(place, value);
+  }
   void wait_for(std::uint64_t number) { connection_->template wait_for<mode>(number); }
-  void let_go(std::shared_ptr<const void> memory) { connection_->let_go(std::move(memory)); }
+  void release(std::shared_ptr<const void> memory) { connection_->release(std::move(memory)); }
   Pool make_pool(std::size_t places) const { return Pool(shared_, places); }
 
  private:
@@ -61,6 +68,8 @@ class OneSidedDevice : public InterfaceTraffic {
     Access::refuse_unable(*shared_->adapter);
   }
   MessageBuffer allocate(std::size_t bytes, MemoryKind kind) { return shared_->adapter->allocate(bytes, kind); }
+  void forget_events() { shared_->adapter->forget_events(); }
+  void refuse_failed() { shared_->adapter->refuse_failed(); }
   template <Receive way>
   Path<way> open(const Site& site, const PlanProbe& probe) {
     return Path<way>(shared_, site, rdma_parameters(probe));

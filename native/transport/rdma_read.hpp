@@ -7,6 +7,7 @@ namespace fabricbench {
 
 struct ReadAccess {
   static constexpr bool adds = false;
+  static constexpr bool writes = false;
   static constexpr Traits traits{
       .is_reliable = true, .is_ordered = true, .framing = Framing::message, .smallest_message = 1};
 

@@ -1,5 +1,5 @@
 // Layer tcp: a connection between the two addresses of the fabric, small messages sent at once (TCP_NODELAY). The first
-// end connects; the other accepts only the expected peer with the token of the launch.
+// end connects; the other accepts only the expected peer, which knows the path's secret.
 #pragma once
 
 #include <fcntl.h>
@@ -12,6 +12,7 @@
 
 #include "base/socket.hpp"
 #include "transport/device.hpp"
+#include "transport/internet.hpp"
 #include "transport/waiting.hpp"
 
 namespace fabricbench {
@@ -19,25 +20,24 @@ namespace fabricbench {
 /// The part of a connection's life that is not timed.
 class TcpConnection {
  public:
-  TcpConnection(const Attachment& attachment, const Site& site)
+  TcpConnection(const Attachment& attachment, const Site& site, AddressFamily family)
       : site_(site),
-        own_address_(needed_address(attachment)),
-        socket_(open_socket(AF_INET, SOCK_STREAM, 0, "SOCK_STREAM")) {
+        scope_(scope_of(attachment)),
+        own_address_(needed_address(attachment, family)),
+        socket_(open_socket(domain_of(family), SOCK_STREAM, 0, "SOCK_STREAM")) {
     if (site.is_first) return;
     listener_ = std::move(socket_);
-    bind_to(listener_, socket_address(own_address_, 0));
+    bind_to(listener_, own_address_);
     if (listen(listener_.get(), 16) != 0) fail_with_errno("listen(tcp)");
   }
   /// Where the accepting end listens, `10.98.1.2:40123`.
-  std::string address() const {
-    return endpoint_text(own_address_, site_.is_first ? std::uint16_t{0} : bound_port(listener_));
-  }
+  std::string address() const { return (site_.is_first ? own_address_ : SocketAddress::bound_to(listener_)).text(); }
   void meet(std::string_view peer) {
-    const sockaddr_in address = parse_endpoint(peer);
+    const SocketAddress address = SocketAddress::parse(peer, scope_);
     if (site_.is_first) {
       connect_and_prove(address);
     } else {
-      accept_and_check(address.sin_addr.s_addr);
+      accept_and_check(address);
     }
     set_option(socket_, IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY");
     remove_bounds(socket_);
@@ -52,7 +52,7 @@ class TcpConnection {
  private:
   /// What the connecting end says first. Both ends run on the same kind of machine, as MPI programs do.
   struct Greeting {
-    std::uint32_t token;
+    Secret secret;
   };
 
   // A stranger that connects and says nothing must not keep the peer out.
@@ -79,24 +79,29 @@ class TcpConnection {
     return error;
   }
 
-  [[noreturn]] static void fail_connecting(const sockaddr_in& peer, int error) {
-    fail_with_errno(error == EINPROGRESS || error == EAGAIN ? ETIMEDOUT : error,
-                    "connect(" + endpoint_text(ntohl(peer.sin_addr.s_addr), ntohs(peer.sin_port)) + ")");
+  [[noreturn]] static void fail_connecting(const SocketAddress& peer, int error) {
+    fail_with_errno(error == EINPROGRESS || error == EAGAIN ? ETIMEDOUT : error, "connect(" + peer.text() + ")");
   }
 
-  void connect_and_prove(const sockaddr_in& peer) {
+  void connect_and_prove(const SocketAddress& peer) {
     // From the fabric's own address, so that the route taken is the fabric's.
-    bind_to(socket_, socket_address(own_address_, 0));
+    bind_to(socket_, own_address_);
     // SO_SNDTIMEO bounds connect() too.
     set_send_bound(socket_, meeting_bound_seconds);
-    if (connect(socket_.get(), reinterpret_cast<const sockaddr*>(&peer), sizeof peer) != 0) {
+    if (connect(socket_.get(), peer.get(), peer.size()) != 0) {
       // Interrupted by the watchdog, the connection goes on being made.
       const int error = errno == EINTR ? error_of_connecting(socket_) : errno;
       if (error != 0) fail_connecting(peer, error);
     }
-    const Greeting greeting{site_.token};
+    const Greeting greeting{site_.secret};
     if (::send(socket_.get(), &greeting, sizeof greeting, MSG_NOSIGNAL) != sizeof greeting)
       fail_with_errno("send(tcp)");
+  }
+
+  /// One that has gone meanwhile is from nowhere.
+  static bool is_from(const Descriptor& candidate, const SocketAddress& peer) {
+    const std::optional<SocketAddress> from = SocketAddress::peer_of(candidate);
+    return from && from->has_host_of(peer);
   }
 
   bool is_proven(const Descriptor& candidate) const {
@@ -104,26 +109,25 @@ class TcpConnection {
     // By poll(), which goes on after an interruption; so few bytes come all at once.
     return wait_until(candidate, POLLIN, KernelClock::now() + seconds_to_ns(greeting_bound_seconds)) &&
            recv(candidate.get(), &greeting, sizeof greeting, MSG_DONTWAIT) == sizeof greeting &&
-           greeting.token == site_.token;
+           greeting.secret == site_.secret;
   }
 
-  void accept_and_check(std::uint32_t peer_address) {
+  void accept_and_check(const SocketAddress& peer) {
     const std::uint64_t deadline = KernelClock::now() + seconds_to_ns(meeting_bound_seconds);
     while (wait_until(listener_, POLLIN, deadline)) {
-      sockaddr_in from{};
-      socklen_t size = sizeof from;
-      Descriptor candidate(accept4(listener_.get(), reinterpret_cast<sockaddr*>(&from), &size, SOCK_CLOEXEC));
-      if (candidate.get() < 0 || from.sin_addr.s_addr != peer_address || !is_proven(candidate)) continue;
+      Descriptor candidate(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      if (candidate.get() < 0 || !is_from(candidate, peer) || !is_proven(candidate)) continue;
       socket_ = std::move(candidate);
       listener_ = Descriptor();
       return;
     }
-    throw Failure(FailureCode::timeout, "the peer at " + address_text(ntohl(peer_address)) +
-                                            " did not connect within 5 s: check the route and the firewall");
+    throw Failure(FailureCode::timeout,
+                  "the peer at " + peer.host_text() + " did not connect within 5 s: check the route and the firewall");
   }
 
   Site site_;
-  std::uint32_t own_address_;
+  std::uint32_t scope_;
+  SocketAddress own_address_;
   Descriptor listener_;
   Descriptor socket_;
 };
@@ -136,7 +140,8 @@ class Tcp {
   static constexpr Traits traits{
       .is_reliable = true, .is_ordered = true, .framing = Framing::stream, .smallest_message = 1};
 
-  Tcp(const Attachment& attachment, const Site& site) : connection_(attachment, site) {}
+  Tcp(const Attachment& attachment, const Site& site, AddressFamily family = AddressFamily::ipv4)
+      : connection_(attachment, site, family) {}
   std::size_t largest_message() const { return std::numeric_limits<std::size_t>::max(); }
   std::string address() const { return connection_.address(); }
   void meet(std::string_view peer) {
@@ -199,11 +204,11 @@ class Tcp {
 static_assert(ByteStream<Tcp<Receive::blocking>> && ByteStream<Tcp<Receive::polling>>);
 
 /// Through stream sockets.
-struct TcpDevice : SocketDevice<Tcp> {
+struct TcpDevice : InternetDevice<Tcp> {
   static constexpr Layer layer = Layer::tcp;
   static constexpr std::string_view door = "socket";
   static constexpr bool has_flows = true;
-  using SocketDevice::SocketDevice;
+  using InternetDevice::InternetDevice;
 };
 
 static_assert(Device<TcpDevice>);

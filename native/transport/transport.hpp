@@ -20,14 +20,17 @@
 #include "base/socket.hpp"
 #include "base/vocabulary.hpp"
 #include "core/message_buffer.hpp"
+#include "core/rdma_attachment.hpp"
+#include "core/secret.hpp"
 
 namespace fabricbench {
 
 /// Where an end of a path stands.
 struct Site {
-  std::uint32_t token = 0;       // of this path: strangers do not know it, and no other path has it
-  int peer_rank = 0;             // in MPI_COMM_WORLD
-  int flow = 0;                  // of several paths between the same two ranks
+  std::uint32_t token = 0;  // of this path: what its datagrams carry, no other path's do, and strangers do not know
+  Secret secret{};          // of this path as well: what a connection proves its right by
+  int peer_rank = 0;        // in MPI_COMM_WORLD
+  int flow = 0;             // of several paths between the same two ranks
   std::uint32_t generation = 0;  // how many paths there were in its place: what they left must not be taken
   bool is_first = false;         // of the two: it connects, and it takes the first of two protocol numbers
 };
@@ -130,7 +133,7 @@ template <class T>
 concept PrepostingTransport = Transport<T> && requires(T path, std::span<std::byte> in) {
   path.prepost(in);
   { path.receive_preposted() } -> std::same_as<bool>;
-  path.let_go_of_preposted(std::shared_ptr<const void>());
+  path.release_preposted(std::shared_ptr<const void>());
 };
 
 /// A transport on which receives that are posted stay posted: where messages did not come for all of them, the path is
@@ -140,10 +143,25 @@ concept LeavingTransport = Transport<T> && requires(const T path) {
   { path.has_leftovers() } -> std::same_as<bool>;
 };
 
+/// A transport that finds a message among all that have come by what its receiver names. leave_unmatched() sends so
+/// many empty ones that no receive names and waits until as many of the peer's are here; take_unmatched() receives
+/// those. Both ends call either.
+template <class T>
+concept MatchingTransport = Transport<T> && requires(T path, std::size_t messages) {
+  path.leave_unmatched(messages);
+  path.take_unmatched(messages);
+};
+
 /// A transport over sockets whose buffers the system grants.
 template <class T>
 concept SocketTransport = Transport<T> && requires(const T path) {
   { path.granted_buffers() } -> std::same_as<GrantedBuffers>;
+};
+
+/// A transport by RDMA, which tells through which port it goes and what is in force on it.
+template <class T>
+concept RdmaTransportPath = requires(const T path) {
+  { path.attachment() } -> std::same_as<RdmaAttachment>;
 };
 
 /// A reliable transport that also takes messages without waiting for them, each in one of its slots.
@@ -158,8 +176,8 @@ concept PostingTransport = Transport<T> && T::traits.is_reliable &&
                              path.post_send(slot, out);
                              path.post_receive(slot, in);
                              path.wait(slot);
-                             path.let_go_of_send(slot, std::shared_ptr<const void>());
-                             path.let_go_of_receive(slot, std::shared_ptr<const void>());
+                             path.release_send(slot, std::shared_ptr<const void>());
+                             path.release_receive(slot, std::shared_ptr<const void>());
                            };
 
 /// How many messages patterns keep under way in the slots of a path: all, unless the path says fewer by depth().
@@ -189,8 +207,8 @@ concept PoolingTransport = PostingTransport<T> && requires(typename T::Pool pool
   pool.post_send(place, path, out);
   pool.post_receive(place, path, in);
   { pool.test() } -> std::same_as<std::span<const int>>;
-  pool.let_go_of_send(place, std::shared_ptr<const void>());
-  pool.let_go_of_receive(place, std::shared_ptr<const void>());
+  pool.release_send(place, std::shared_ptr<const void>());
+  pool.release_receive(place, std::shared_ptr<const void>());
 };
 
 /// A transport that one rank can drive on many paths at once, as patterns of more than two ranks do: it is polled, or
@@ -213,14 +231,16 @@ concept RegisteringTransport = requires(const T path, std::span<std::byte> memor
 /// A path on which one rank works in memory of the other, which takes no part and is told of nothing.
 ///
 /// Memory that the device has lent is exposed by what expose() tells of it; aim_at() takes that at the other end.
-/// operate() begins an operation whose result goes into the whole of a span, and wait_for() is over when it is
-/// complete, with all before it. `adds`: an operation adds 1 to the word of 8 bytes there and gives what it was, else
-/// it fetches what lies there. make_pool() is as that of a PoolingTransport. Who cannot wait lets go.
+/// operate() begins an operation on the whole of a span, and wait_for() is over when it is complete, with all before
+/// it; one that wants no completion may be over with a later one of the next few. `writes`: an operation writes the
+/// span there. `adds`: it adds 1 to the word of 8 bytes there and gives what it was. Else it fetches what lies there.
+/// make_pool() is as that of a PoolingTransport. Who cannot wait lets go.
 template <class T>
-concept OneSidedTransport =
+concept RemoteMemoryTransport =
     requires(T path, typename T::Pool pool, std::span<std::byte> memory, std::string_view address, std::size_t place) {
       { T::traits } -> std::convertible_to<Traits>;
       { T::adds } -> std::convertible_to<bool>;
+      { T::writes } -> std::convertible_to<bool>;
       { path.largest_message() } -> std::same_as<std::size_t>;
       { path.address() } -> std::same_as<std::string>;
       path.meet(address);
@@ -229,23 +249,36 @@ concept OneSidedTransport =
       { path.expose(memory) } -> std::same_as<Exposed>;
       path.aim_at(Exposed{});
       { path.operate(memory) } -> std::same_as<std::uint64_t>;
+      { path.operate(memory, true) } -> std::same_as<std::uint64_t>;
       path.wait_for(std::uint64_t{});
-      path.let_go(std::shared_ptr<const void>());
+      path.release(std::shared_ptr<const void>());
       { path.make_pool(place) } -> std::same_as<typename T::Pool>;
       pool.post(place, path, memory);
       { pool.test() } -> std::same_as<std::span<const int>>;
-      pool.let_go(place, std::shared_ptr<const void>());
+      pool.release(place, std::shared_ptr<const void>());
     };
+
+/// One on which a rank fetches from memory of the other, or adds to it: only it learns anything.
+template <class T>
+concept OneSidedTransport = RemoteMemoryTransport<T> && !T::writes;
+
+/// One on which a rank writes into memory of the other, which may look there: wait_for_byte() is over when a byte of
+/// its own memory has a value. Bytes of a write come in the order of their addresses.
+template <class T>
+concept WritingTransport = RemoteMemoryTransport<T> && T::writes &&
+                           requires(T path, const std::byte& place) { path.wait_for_byte(place, std::byte{}); };
 
 /// What leads to another rank.
 template <class T>
-concept PeerTransport = Transport<T> || OneSidedTransport<T>;
+concept PeerTransport = Transport<T> || RemoteMemoryTransport<T>;
 
 /// A transport without a peer: the processor moves the bytes by itself. `operations` repetitions make one sample.
+/// with_sweep() calls what it is given with what sweeps so many times, by as many threads as threads() says.
 template <class T>
 concept LocalTransport = requires(T local, std::size_t operations) {
   local.there_and_back(operations);
-  local.sweep(operations);
+  local.with_sweep([](auto sweep) { sweep(std::size_t{}); });
+  { local.threads() } -> std::same_as<std::size_t>;
   { local.bytes_there_and_back() } -> std::same_as<std::size_t>;
   { local.bytes_of_sweep() } -> std::same_as<std::size_t>;
 };

@@ -7,6 +7,7 @@
 
 #include "base/socket.hpp"
 #include "transport/device.hpp"
+#include "transport/internet.hpp"
 #include "transport/transport.hpp"
 #include "transport/waiting.hpp"
 
@@ -15,25 +16,23 @@ namespace fabricbench {
 /// The part of a UDP path's life that is not timed.
 class UdpSocket {
  public:
-  explicit UdpSocket(const Attachment& attachment)
-      : own_address_(needed_address(attachment)), socket_(open_socket(AF_INET, SOCK_DGRAM, 0, "SOCK_DGRAM")) {
-    bind_to(socket_, socket_address(own_address_, 0));
+  UdpSocket(const Attachment& attachment, AddressFamily family)
+      : scope_(scope_of(attachment)), socket_(open_socket(domain_of(family), SOCK_DGRAM, 0, "SOCK_DGRAM")) {
+    bind_to(socket_, needed_address(attachment, family));
     enlarge_receive_buffer(socket_);
-    // Makes send() tell when the interface's queue was full (ENOBUFS); else the kernel would drop the message and say
-    // nothing.
-    set_option(socket_, IPPROTO_IP, IP_RECVERR, 1, "IP_RECVERR");
+    tell_of_full_queues(socket_, family);
   }
-  std::string address() const { return endpoint_text(own_address_, bound_port(socket_)); }
+  std::string address() const { return SocketAddress::bound_to(socket_).text(); }
   void meet(std::string_view peer) {
-    peer_ = parse_endpoint(peer);
+    peer_ = SocketAddress::parse(peer, scope_);
     drain(socket_);  // what strangers sent so far
   }
   const Descriptor& socket() const { return socket_; }
-  const sockaddr_in& peer() const { return peer_; }
+  const SocketAddress& peer() const { return peer_; }
 
  private:
-  std::uint32_t own_address_;
-  sockaddr_in peer_{};
+  std::uint32_t scope_;
+  SocketAddress peer_;
   Descriptor socket_;
 };
 
@@ -42,8 +41,10 @@ class Udp {
  public:
   static constexpr Traits traits = datagram_traits;
 
-  Udp(const Attachment& attachment, const Site&) : ends_(attachment), socket_(ends_.socket().get()) {}
-  std::size_t largest_message() const { return 65535 - 20 - 8; }
+  Udp(const Attachment& attachment, const Site&, AddressFamily family = AddressFamily::ipv4)
+      : ends_(attachment, family), socket_(ends_.socket().get()) {}
+  // Of IPv6 the header is not counted in a packet's length; its datagrams are as long as IPv4's all the same.
+  std::size_t largest_message() const { return 65535 - ip_header_bytes_of(AddressFamily::ipv4) - 8; }
   std::string address() const { return ends_.address(); }
   void meet(std::string_view peer) {
     ends_.meet(peer);
@@ -52,10 +53,8 @@ class Udp {
   void set_bound(double seconds) { bound_ns_ = seconds_to_ns(seconds); }
 
   void send(std::span<const std::byte> message) {
-    send_some("sendto(udp)", [&] {
-      return ::sendto(socket_, message.data(), message.size(), 0, reinterpret_cast<const sockaddr*>(&peer_),
-                      sizeof peer_);
-    });
+    send_some("sendto(udp)",
+              [&] { return ::sendto(socket_, message.data(), message.size(), 0, peer_.get(), peer_.size()); });
   }
 
   int descriptor() const { return socket_; }
@@ -65,8 +64,7 @@ class Udp {
 
   std::size_t try_send(std::span<const std::byte> message) {
     return try_send_datagram("sendto(udp)", is_full_, [&] {
-      return ::sendto(socket_, message.data(), message.size(), MSG_DONTWAIT, reinterpret_cast<const sockaddr*>(&peer_),
-                      sizeof peer_);
+      return ::sendto(socket_, message.data(), message.size(), MSG_DONTWAIT, peer_.get(), peer_.size());
     });
   }
 
@@ -85,7 +83,7 @@ class Udp {
  private:
   UdpSocket ends_;
   int socket_;
-  sockaddr_in peer_{};
+  SocketAddress peer_;
   std::uint64_t bound_ns_ = 0;
   bool is_full_ = false;
 };
@@ -93,11 +91,11 @@ class Udp {
 static_assert(PolledTransport<Udp<Receive::blocking>> && PolledTransport<Udp<Receive::polling>>);
 
 /// Through datagram sockets.
-struct UdpDevice : SocketDevice<Udp> {
+struct UdpDevice : InternetDevice<Udp> {
   static constexpr Layer layer = Layer::udp;
   static constexpr std::string_view door = "socket";
   static constexpr bool has_flows = true;
-  using SocketDevice::SocketDevice;
+  using InternetDevice::InternetDevice;
 };
 
 static_assert(Device<UdpDevice>);

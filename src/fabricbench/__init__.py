@@ -16,9 +16,13 @@ The names are imported when they are first used, so that the command line starts
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+
+TYPE_CHECKING = False
+"""As that of `typing`, which is not imported: `cli.starting` first looks at what PYTHONPATH would bring."""
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from fabricbench.api import compare, frame, load, plan, run, verify
     from fabricbench.published import published_figures
     from fabricbench.record.store import Run

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from fabricbench.model import Model
     from fabricbench.record.verification import Verification
 
-DEFAULT_MARGIN = 0.02
 DEFAULT_CONFIDENCE = 0.95
 
 
@@ -83,13 +82,14 @@ def compare(
     before: Sequence[Run | Path | str] = (),
     after: Sequence[Run | Path | str] = (),
     baseline: str | None = None,
-    margin: float = DEFAULT_MARGIN,
+    margin: float | None = None,
     confidence: float = DEFAULT_CONFIDENCE,
 ) -> Findings:
     """Compare the fabrics of a run, or runs before and after a change, and return everything that was found.
 
     Every two fabrics are compared; `baseline` names the one that comes first. Two runs are one before and one after; several of
-    each go into `before` and `after`. `margin` is the smallest difference that matters, as a share.
+    each go into `before` and `after`. `margin` is the smallest difference that matters, as a share
+    (default: that of the first run's campaign).
     """
     from fabricbench.analysis import analyse  # noqa: PLC0415
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
@@ -13,11 +14,29 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from fabricbench.errors import UsageError
+from fabricbench.printable import shortened
 
 ModelType = TypeVar("ModelType", bound=BaseModel)
 
+Place = tuple[int | str, ...]
+"""The keys and the numbers of entries that lead to a value."""
+
+MOST_QUOTED = 60
+"""Characters of a value that is quoted in an error."""
+
 MOST_PROBLEMS = 8
 """More than these at once are not read anyway."""
+
+
+def expanded(path: str) -> Path:
+    """Return a path with the home directory in place of its `~`; UsageError where this user has none."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        raise UsageError(
+            f"{path} stands for a place in a home directory, and there is none: HOME is not set, and this user has no passwd entry",
+            hint="write the whole path, or set HOME",
+        ) from None
 
 
 def read_toml(path: Path, model: type[ModelType]) -> ModelType:
@@ -77,7 +96,7 @@ def first_problem(error: ValidationError) -> str:
     """Return one line for what is wrong with a file that a program wrote, where a list of problems helps nobody."""
     detail = error.errors(include_url=False, include_context=False)[0]
     message = detail["msg"].removeprefix("Value error, ")
-    return f"{key_path(detail['loc'])}: {message}" if detail["loc"] else message
+    return shortened(f"{key_path(detail['loc'])}: {message}" if detail["loc"] else message)
 
 
 def text_or_number(value: Any) -> Any:
@@ -87,10 +106,43 @@ def text_or_number(value: Any) -> Any:
     return value
 
 
+SHELL_VARIABLE = re.compile(r"\$(?:\{(?P<braced>[A-Za-z_]\w*)\}|(?P<plain>[A-Za-z_]\w*))")
+OF_THE_LOADER = frozenset({"ORIGIN", "LIB", "PLATFORM"})
+"""Names behind a `$` that the dynamic loader itself replaces, in LD_LIBRARY_PATH and LD_PRELOAD (ld.so(8))."""
+
+
+def check_expanded(key: str, variables: Mapping[str, str]) -> None:
+    """Raise KeyProblemError for a value that names another variable: no shell reads it, on this machine or on the nodes."""
+    for name, value in variables.items():
+        for found in SHELL_VARIABLE.finditer(value):
+            if (found["braced"] or found["plain"]) not in OF_THE_LOADER:
+                raise KeyProblemError(
+                    (key, name),
+                    f"{shown(value)} has {found[0]}, and no shell puts a value in its place: every rank would get the text as it "
+                    f"stands; needed the whole value as it is on the nodes (`echo {found[0]}` prints it there), or a script that "
+                    "sets it and starts the program",
+                )
+
+
 def did_you_mean(word: str, known: list[str]) -> str:
     """Return `; did you mean 'x'?` for the known word that is nearest, else an empty text."""
     near = get_close_matches(word, known, n=1, cutoff=0.6)
     return f"; did you mean {near[0]!r}?" if near else ""
+
+
+class KeyProblemError(ValueError):
+    """What a validator of a whole table finds wrong at one of its keys; `place` is the way to that key from the table."""
+
+    def __init__(self, place: Place, problem: str) -> None:
+        super().__init__(f"{key_path(place)}: {problem}")
+        self.place = place
+        self.problem = problem
+
+
+def place_of(detail: ErrorDetails) -> Place:
+    """Return where a problem is: at the key that pydantic names, or below it at the one that a validator of the table does."""
+    error = detail.get("ctx", {}).get("error")
+    return (*detail["loc"], *(error.place if isinstance(error, KeyProblemError) else ()))
 
 
 def mistakes(error: ValidationError) -> list[ErrorDetails]:
@@ -109,7 +161,7 @@ def _follows(detail: ErrorDetails, details: Sequence[ErrorDetails]) -> bool:
 
 def problem_of(detail: ErrorDetails, model: type[BaseModel], data: Any = None) -> str:
     """Return one problem that pydantic found in words, with its key; `data` tells which of several models was meant."""
-    location, found = detail["loc"], detail["input"]
+    location, found = place_of(detail), detail["input"]
     key = key_path(location)
     match detail["type"]:
         case "extra_forbidden":
@@ -120,7 +172,8 @@ def problem_of(detail: ErrorDetails, model: type[BaseModel], data: Any = None) -
             options = _options(detail)
             return f"{key}: found {found!r}, needed one of {', '.join(options)}{did_you_mean(str(found), options)}"
         case "value_error":
-            text = detail["msg"].removeprefix("Value error, ")
+            error = detail["ctx"]["error"]
+            text = error.problem if isinstance(error, KeyProblemError) else str(error)
             return f"{key}: {text}" if key else text
     return f"{key or 'the file'}: found {shown(found)}, needed {_needed(detail)}"
 
@@ -144,7 +197,8 @@ _IN_TOML = {
 def _needed(detail: ErrorDetails) -> str:
     kind, key = detail["type"], detail["loc"][-1] if detail["loc"] else ""
     if kind in {"tuple_type", "list_type"} and isinstance(detail["input"], Mapping):
-        return f"a list: write [[{key}]], not [{key}]"
+        path = ".".join(part for part in detail["loc"] if isinstance(part, str))
+        return f"a list: write [[{path}]], not [{path}]"
     if kind == "string_pattern_mismatch" and key == "name":
         return "small letters, digits, '.', '_' and '-'"
     if kind == "string_pattern_mismatch":
@@ -177,7 +231,7 @@ _OF_THE_KEY = "[key]"
 """What pydantic puts behind a key of a table that is itself the problem."""
 
 
-def key_path(location: tuple[int | str, ...]) -> str:
+def key_path(location: Place) -> str:
     """Write a location as people name keys: `fabric[2].wire.line_rate`, counting tables from 1."""
     text = ""
     for part in location:
@@ -188,12 +242,7 @@ def key_path(location: tuple[int | str, ...]) -> str:
 
 def shown(found: object) -> str:
     """Return what was found as people are shown it: as TOML writes it, and not all of a long one."""
-    return shortened(repr(list(found) if isinstance(found, tuple) else found))
-
-
-def shortened(text: str) -> str:
-    """Return the beginning of a long text."""
-    return text if len(text) <= 60 else text[:57] + "..."
+    return shortened(repr(list(found) if isinstance(found, tuple) else found), MOST_QUOTED)
 
 
 def _options(detail: ErrorDetails) -> list[str]:

@@ -1,12 +1,35 @@
-"""A time limit for what Python itself computes and cannot be trusted to end: the search of a regular expression, say."""
+"""Time limits for what has none of its own.
+
+What Python itself computes and cannot be trusted to end, the search of a regular expression say; a lock whose holder may hang.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import IO, Any
+
+LOOK_SECONDS = 0.05
+"""How often a lock is tried: who holds one does so for a second or more."""
+
+
+def locks(file: IO[Any], seconds: float) -> bool:
+    """Lock an open file for this process alone, within so many seconds; return whether it is locked."""
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= end:
+                return False
+            time.sleep(LOOK_SECONDS)
+        else:
+            return True
 
 
 @contextmanager

@@ -4,8 +4,8 @@
     ├── GateFailed            1    `check`: a regression beyond the allowed one
     ├── UsageError            2    arguments, campaign, testbed or run directory are wrong
     │   └── DamagedFile       2    a file of a run is not as it was written (record/integrity.py)
-    ├── EnvironmentLacks      3    a permission, program, device or namespace is missing here
-    ├── RunIncomplete         4    some launches failed or never ran; what was measured is kept
+    ├── EnvironmentLacks      3    a permission, program, device or namespace is missing, or nodes are not as the testbed says
+    ├── RunIncomplete         4    results are lost: launches or tests failed, are invalid or never ran
     ├── Inconclusive          5    `check`: not enough data to say either way
     └── Interrupted         130    Ctrl-C
 
@@ -52,13 +52,13 @@ class UsageError(FabricbenchError):
 
 
 class EnvironmentLacks(FabricbenchError):  # noqa: N818
-    """This machine or a node lacks something: a permission, a program, an MPI, a namespace."""
+    """This machine or a node lacks something (a permission, a program, an MPI, a namespace), or is not as the testbed says."""
 
     exit_code = 3
 
 
 class RunIncomplete(FabricbenchError):  # noqa: N818
-    """A run ended with launches that failed or never ran; everything measured so far is kept."""
+    """A run ended without results that were asked for: invalid, failed or never measured; all that was measured is kept."""
 
     exit_code = 4
 

@@ -19,6 +19,12 @@ FOLDER_VARIABLE = "FABRICBENCH_BIN"
 """Names the folder of another build, a sanitized one say, that is to be used instead of the package's own."""
 
 
+COMPLETE_IT = (
+    "`make` in the source tree builds everything (`make demo` what a first run needs), else `pip install .` again"
+)
+"""What to do where a program or a part of it is not built."""
+
+
 BUILD_DIGITS = 12
 """How much of a build's id is shown: enough to tell builds apart."""
 
@@ -67,9 +73,7 @@ def native_file(name: str, build: Path | None = None) -> Path:
             return folder / name
     raise EnvironmentLacks(
         f"{name} is not built: looked in {', '.join(str(folder) for folder in _folders())}",
-        hint=f"correct {FOLDER_VARIABLE}, or unset it"
-        if os.environ.get(FOLDER_VARIABLE)
-        else "run `make` in the source tree, or `pip install .` again",
+        hint=f"correct {FOLDER_VARIABLE}, or unset it" if os.environ.get(FOLDER_VARIABLE) else COMPLETE_IT,
     )
 
 

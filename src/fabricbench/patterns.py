@@ -1,9 +1,9 @@
 """The table of patterns and MPI operations, for both languages: an entry each, with all that is known of it before it runs.
 
-The table is `Pattern`. Python decides what is measured and checks it under mypy, so the table is Python's. C++ gets it as generated
-code, committed so that a build runs no generator: `make docs` writes `native/core/pattern_table.inc` (names, facts, parameters with
-their defaults and ranges) and the lists of types in `native/pattern` and `native/mpi_operation` (`record/native_table.py`), and a
-test holds them to this file. Nothing of it is written down a second time.
+The table is `Pattern`; what its entries are made of is `pattern_facts.py`. Python decides what is measured and checks it,
+so the table is Python's. C++ gets it as generated code, committed so that a build runs no generator: `make docs` writes
+`native/core/pattern_table.inc` (names, facts, parameters with their defaults and ranges) and the lists of types in `native/pattern`
+and `native/mpi_operation` (`record/native_table.py`), and a test holds them to this file. Nothing is written twice.
 
 A new pattern is a line here, in its family, and a native header of its own with a type of its name (`MessageRate` for
 `message-rate`): `native/pattern/NAME.hpp` or, of an operation, `native/mpi_operation/NAME.hpp`. CONTRIBUTING.md shows one of each.
@@ -11,182 +11,35 @@ A new pattern is a line here, in its family, and a native header of its own with
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-Parameters = Mapping[str, str | int | float]
-
-
-class Layer(StrEnum):
-    """Where in the stack a probe talks, from the processor's memory up: the order of the ladder."""
-
-    MEMORY = "memory"
-    FRAME = "frame"
-    IP = "ip"
-    UDP = "udp"
-    TCP = "tcp"
-    RDMA = "rdma"
-    MPI = "mpi"
-
-
-class Metric(StrEnum):
-    """What a cell measures. A round trip is never halved and called a latency."""
-
-    ROUND_TRIP_TIME = "round_trip_time"
-    OPERATION_TIME = "operation_time"
-    THROUGHPUT = "throughput"
-    MESSAGE_RATE = "message_rate"
-    WORK_RATE = "work_rate"
-    """A program's own figure of merit, work in a time: its unit is the workload's (`CellKey.workload`)."""
-
-    @property
-    def is_time(self) -> bool:
-        """Whether it is a time: the median of a launch counts, and the smaller number is the better one."""
-        return self in {Metric.ROUND_TRIP_TIME, Metric.OPERATION_TIME}
-
-    @property
-    def unit(self) -> str:
-        """The unit of every number of this metric inside the program and in JSON."""
-        rates = {Metric.MESSAGE_RATE: "message/s", Metric.WORK_RATE: "work/s"}
-        return "ns" if self.is_time else rates.get(self, "bit/s")
-
-    @property
-    def is_lower_better(self) -> bool:
-        """Whether the smaller number is the better one."""
-        return self.is_time
-
-
-class Family(StrEnum):
-    """How a pattern is measured.
-
-    pair: one rank with another, the first (the receiver of a stream) keeps the time. lockstep: every rank sends to and receives
-    from its neighbours, again and again; a sample is one turn, from when the last rank was done with the one before until the last
-    is done with it. flood: all channels carry as much as they can for a while; a sample is what arrived everywhere in one window.
-    matrix: every pair of ranks in its turn. operation: an MPI call, from a start that clocks agree on to the end of the slowest
-    rank. workload: a program of its own, started for itself; a sample is what it says of itself, mostly a time.
-    """
-
-    PAIR = "pair"
-    LOCKSTEP = "lockstep"
-    FLOOD = "flood"
-    MATRIX = "matrix"
-    OPERATION = "operation"
-    WORKLOAD = "workload"
-
-
-class Load(StrEnum):
-    """What the busiest direction of a host's link carries, behind a switch that never blocks and with a rank on each host."""
-
-    CHANNEL = "one channel"
-    CHANNEL_OF_EACH = "a channel of each other rank"
-    MESSAGE = "the message"
-    MESSAGE_TWICE = "the message but one's own share, there and back"
-    BLOCK_OF_EACH = "a block of each other rank"
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """What a pattern may be told: a number from `least` to `most`, or one of `words`. The first word or `default` is taken else."""
-
-    default: str | int | float
-    summary: str
-    words: tuple[str, ...] = ()
-    least: float = 1
-    most: float = 1_000_000
-    only_over: Layer | None = None
-    """The one layer that it means something to."""
-
-
-@dataclass(frozen=True)
-class PatternFacts:
-    """One pattern."""
-
-    name: str
-    family: Family
-    metric: Metric
-    summary: str
-    layers: tuple[Layer, ...]
-    least_ranks: int = 2
-    most_ranks: int | None = None
-    """None takes all ranks there are."""
-    needs_even_ranks: bool = False
-    """Whether it sets one half of its ranks against the other: with an odd number somebody would be left standing."""
-    parameters: dict[str, Parameter] = field(default_factory=dict)
-    smallest_message_bytes: int = 1
-    has_size: bool = True
-    """Whether a message size means anything (a barrier has none: it is measured once, at 0 bytes)."""
-    stamps_both_ends: bool = False
-    """Whether both ranks of a pair keep the time, on clocks that agree."""
-    is_stream: bool = False
-    """Whether messages of a pair go one way, over a network in windows of `messages_per_sample` that are a sample each."""
-    messages_there: int | str = 1
-    messages_back: int = 1
-    """What a sample of a pair moves at least from the first rank and back, which the counters of the path must show: a number of
-    messages, or the parameter that says it; of a stream for each message of a window."""
-    title: str | None = None
-    """What reports call it, where that is not its name."""
-    sample: str | None = None
-    """What one sample is, where it is not that of its family."""
-    channels: str | None = None
-    """Logical channels in use at once among n ranks: the mean logical-channel throughput is the throughput over this."""
-    load: Load | None = None
-    """None where arithmetic has nothing to say."""
-    header: str | None = None
-    """The native header with its type, where it is not the one of its name."""
-
-    @property
-    def pattern(self) -> Pattern:
-        """Its name in the vocabulary."""
-        return Pattern(self.name)
-
-
-NETWORK = (Layer.FRAME, Layer.IP, Layer.UDP, Layer.TCP, Layer.RDMA, Layer.MPI)
-WITH_MEMORY = (Layer.MEMORY, *NETWORK)
-USUAL_LAYERS = tuple(layer for layer in Layer if layer is not Layer.RDMA)
-"""What any network has. RDMA needs an adapter for it: a fabric has it where its testbed says so."""
-RELIABLE = (Layer.TCP, Layer.RDMA, Layer.MPI)
-ONLY_MPI = (Layer.MPI,)
-
-KERNEL = Parameter(
-    default="copy",
-    words=("copy", "scale", "add", "triad"),
-    summary="what layer memory does, as STREAM calls it",
-    only_over=Layer.MEMORY,
+from fabricbench.pattern_facts import (
+    ACCESSES,
+    ANSWER,
+    FLOWS,
+    KERNEL,
+    LAYER_PARAMETERS,
+    MEMORY_THREADS,
+    MODE,
+    NETWORK,
+    ONLY_MPI,
+    RELIABLE,  # noqa: F401 - for lines that are added
+    ROUND_TRIPS,
+    SCHEDULE,
+    STORES,
+    SYNCHRONISATION,
+    UNEXPECTED,
+    WINDOW,
+    WITH_MEMORY,
+    Family,
+    Layer,
+    Load,
+    Metric,
+    Parameter,
+    Parameters,
+    PatternFacts,
 )
-FLOWS = Parameter(default=1, most=256, summary="parallel connections in each channel")
-SCHEDULE = Parameter(
-    default="alone", words=("alone", "rounds"), summary="one pair at a time, or N-1 rounds of disjoint pairs"
-)
-MODE = Parameter(
-    default="blocking",
-    words=("blocking", "nonblocking", "persistent"),
-    summary="the call; nonblocking also tells how much of it hides behind computing",
-)
-SYNCHRONISATION = Parameter(
-    default="fence", words=("fence", "lock", "flush"), summary="how an epoch of one-sided access is closed"
-)
-
-LAYER_PARAMETERS: dict[Layer, dict[str, Parameter]] = {
-    Layer.RDMA: {
-        "depth": Parameter(default=64, least=2, most=64, summary="messages of a queue pair under way at once"),
-        "moderation": Parameter(
-            default=16, most=64, summary="of what is sent without waiting, every so many ask for a completion"
-        ),
-        "inline_bytes": Parameter(
-            default=64, least=0, most=4096, summary="messages up to this are copied into their request"
-        ),
-        "mtu": Parameter(default=4096, least=256, most=4096, summary="of a path at most, down to a power of two"),
-        "traffic_class": Parameter(default=0, least=0, most=255, summary="of each packet: on RoCE its DSCP and ECN"),
-        "service_level": Parameter(default=0, least=0, most=15, summary="of each packet: its priority"),
-        "timeout": Parameter(
-            default=14, most=31, summary="of an acknowledgement: 4.096 us times 2 to this power, 14 is 67 ms"
-        ),
-        "retry_count": Parameter(default=6, least=0, most=6, summary="how often a packet is sent again"),
-    }
-}
-"""What cells over a layer may be told, whatever their pattern is."""
 
 _FACTS: dict[str, PatternFacts] = {}
 
@@ -264,6 +117,7 @@ class Pattern(StrEnum):
         layers=WITH_MEMORY,
         least_ranks=1,
         smallest_message_bytes=0,
+        parameters={"answer": ANSWER, "round_trips": ROUND_TRIPS, "unexpected": UNEXPECTED},
         title="ping-pong",
     )
     ONEWAY = _pair(
@@ -298,7 +152,7 @@ class Pattern(StrEnum):
         least_ranks=1,
         is_stream=True,
         messages_back=0,
-        parameters={"kernel": KERNEL},
+        parameters={"kernel": KERNEL, "stores": STORES, "threads": MEMORY_THREADS, "window": WINDOW},
         sample="one window of messages, from its first to its last arrival",
     )
 
@@ -406,7 +260,12 @@ class Pattern(StrEnum):
     )
 
     # Every pair of ranks in its turn.
-    PAIRS = _matrix("pairs", Metric.ROUND_TRIP_TIME, "a ping-pong of every pair of ranks: the matrix of latencies")
+    PAIRS = _matrix(
+        "pairs",
+        Metric.ROUND_TRIP_TIME,
+        "a ping-pong of every pair of ranks: the matrix of latencies",
+        parameters={"schedule": SCHEDULE, "answer": ANSWER},
+    )
     PAIRS_STREAM = _matrix(
         "pairs-stream",
         Metric.THROUGHPUT,
@@ -454,8 +313,12 @@ class Pattern(StrEnum):
     NEIGHBOR_ALLTOALL = _operation(
         "neighbor-alltoall", "MPI_Neighbor_alltoall on a periodic 2-D grid", header=_NEIGHBOURS
     )
-    PUT = _one_sided("put", "MPI_Put into a window of the second rank")
-    GET = _one_sided("get", "MPI_Get from a window of the second rank")
+    PUT = _one_sided(
+        "put", "MPI_Put into a window of the second rank", parameters={"sync": SYNCHRONISATION, "accesses": ACCESSES}
+    )
+    GET = _one_sided(
+        "get", "MPI_Get from a window of the second rank", parameters={"sync": SYNCHRONISATION, "accesses": ACCESSES}
+    )
     ACCUMULATE = _one_sided("accumulate", "MPI_Accumulate, sum of doubles", smallest_message_bytes=8)
     FETCH_AND_OP = _one_sided(
         "fetch-and-op", "MPI_Fetch_and_op on one 64-bit integer", has_size=False, smallest_message_bytes=8
@@ -510,6 +373,22 @@ def title_of(pattern: Pattern) -> str:
     return PATTERNS[pattern].title or pattern.value
 
 
+def bus_factor(pattern: Pattern, ranks: int) -> float | None:
+    """Return what the algorithm bandwidth of a collective is multiplied by to be its bus bandwidth; None where none is usual.
+
+    The factors of the NCCL tests (their `PERFORMANCE.md`): the share of the operation's bytes that the busiest link has to carry in
+    one direction, whatever the algorithm.
+    """
+    match PATTERNS[pattern].load:
+        case Load.MESSAGE:
+            return 1.0
+        case Load.MESSAGE_TWICE:
+            return 2.0 * (ranks - 1) / ranks
+        case Load.BLOCK_OF_EACH:
+            return (ranks - 1) / ranks
+    return None
+
+
 def why_impossible(layer: Layer, pattern: Pattern, parameters: Parameters) -> str | None:
     """Return why a layer cannot carry a pattern with such parameters; None if it can."""
     facts = PATTERNS[pattern]
@@ -522,13 +401,10 @@ def why_impossible(layer: Layer, pattern: Pattern, parameters: Parameters) -> st
             return f"{layer} has one rank alone: there is nobody to exchange with"
         return f"{pattern} is for layer {', '.join(facts.layers)}"
     for name in parameters.keys() & facts.parameters.keys():
-        only_over = facts.parameters[name].only_over
-        if only_over not in (None, layer):
-            return f"{name} is what layer {only_over} does"
+        if not facts.parameters[name].is_of(layer):
+            return f"{name} is what {facts.parameters[name].layers_text} can do"
+    owners = {name: [other for other, known in LAYER_PARAMETERS.items() if name in known] for name in parameters}
     foreign = (
-        f"{name} is a parameter of layer {other}"
-        for other, known in LAYER_PARAMETERS.items()
-        for name in parameters
-        if name in known and other is not layer
+        f"{name} is a parameter of layer {', '.join(of)}" for name, of in owners.items() if of and layer not in of
     )
     return next(foreign, None)

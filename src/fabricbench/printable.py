@@ -34,8 +34,11 @@ def printable(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return `printable` text without line breaks: a name must not look like a line of the report."""
-    return _ACTING.sub(_escaped, _BREAKS.sub(_escaped, text))
+    """Return `printable` text without line breaks, `shortened`: a name must not look like a line of the report, nor hide others."""
+    text = shortened(text)
+    return (
+        text if text.isprintable() else _ACTING.sub(_escaped, _BREAKS.sub(_escaped, text))
+    )  # none that acts is printable
 
 
 def _escaped(found: re.Match[str]) -> str:
@@ -45,6 +48,16 @@ def _escaped(found: re.Match[str]) -> str:
         return f"\\u{code:04x}"
     high, low = divmod(code - 0x10000, 0x400)
     return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
+
+
+MOST_SHOWN = 1000
+"""Characters of a name, a reason or a line of a log that a person is shown: more is not read, and a file from elsewhere may hold
+megabytes."""
+
+
+def shortened(text: str, most: int = MOST_SHOWN) -> str:
+    """Return text as it is, or of a long one its beginning and how long it is."""
+    return text if len(text) <= most else f"{text[:most]}... ({len(text):,} characters)"
 
 
 class PrintableConsole(Console):

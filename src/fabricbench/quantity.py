@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from pydantic import BeforeValidator
 
@@ -20,6 +20,9 @@ SECONDS_OF = MappingProxyType(
     {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "\u03bcs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 )
 """Units of time, in seconds."""
+_PRINTED = re.compile(r"[+-]?(?P<whole>[0-9]*)(?:\.(?P<decimals>[0-9]*))?(?:[eEdD](?P<exponent>[+-]?[0-9]{1,9}))?")
+LARGEST_EXPONENT = 300
+"""Of ten, that a number here holds."""
 _BIT_S = {"bit/s": 1.0, "kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9, "Tbit/s": 1e12}
 _BIT_S |= {"B/s": 8.0, "kB/s": 8e3, "MB/s": 8e6, "GB/s": 8e9}
 MOST_MEANT = 3
@@ -34,7 +37,7 @@ def _scaled(text: str, units: Mapping[str, float], what: str) -> float:
         examples = ", ".join(unit for unit in units if unit != "µs")
         meant = _meant(match.group(1), unit, units) if match is not None else ""
         raise ValueError(f"{text!r} is not a {what}: {meant or 'write'} a number and one of the units {examples}")
-    return float(match.group(1)) * units[unit]
+    return _finite(float(match.group(1)) * units[unit], what)
 
 
 def _meant(number: str, unit: str | None, units: Mapping[str, float]) -> str:
@@ -78,14 +81,35 @@ def parse_bytes(value: str | int) -> int:
 
 
 def parse_share(value: str | float) -> float:
-    """Return a share from `5%` or `0.05`. Raises ValueError."""
+    """Return a share from `5%` or `0.05`. Raises ValueError.
+
+    Also of a bare number above 1, and of the text `1`: to most who write it `5` is 5 %.
+    """
     if isinstance(value, str):
         text = value.strip()
         try:
-            return float(text[:-1]) / 100.0 if text.endswith("%") else float(text)
+            if text.endswith("%"):
+                return float(text[:-1]) / 100.0
+            share = float(text)
         except ValueError:
             raise ValueError(f"{value!r} is not a share: write 5% or 0.05") from None
-    return _finite(value, "share")
+    else:
+        share = _finite(value, "share")
+    if share > 1.0 or (share == 1.0 and isinstance(value, str)):
+        raise ValueError(f"{share:g} would be {share * 100:g} %: did you mean {share:g}%, which is {share / 100:g}?")
+    return share
+
+
+def last_digit(text: str) -> float:
+    """Return what the last digit of a printed number counts: 0.01 of `0.15`, 100 of `1.0e3` or `1.0D+03`, 1 of `12`.
+
+    ValueError where it is no number. What was printed is off by half of it, either way.
+    """
+    found = _PRINTED.fullmatch(text.strip())
+    if found is None or not (found["whole"] or found["decimals"]):
+        raise ValueError(f"{text!r} is no number")
+    exponent = int(found["exponent"] or 0) - len(found["decimals"] or "")
+    return float(10.0 ** min(max(exponent, -LARGEST_EXPONENT), LARGEST_EXPONENT))
 
 
 def _finite(value: float, what: str) -> float:
@@ -94,20 +118,86 @@ def _finite(value: float, what: str) -> float:
     return float(value)
 
 
+class Scaled(NamedTuple):
+    """A quantity as people read it, its number and its unit apart: `71.2` and `µs`."""
+
+    number: str
+    unit: str
+
+    def __str__(self) -> str:
+        """Return both in one text."""
+        return f"{self.number} {self.unit}".rstrip()
+
+
+SECOND_UNITS = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
+RATE_UNITS = (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3), ("bit/s", 1.0))
+MESSAGE_RATE_UNITS = (("Gmessage/s", 1e9), ("Mmessage/s", 1e6), ("kmessage/s", 1e3), ("message/s", 1.0))
+
+
+def _in_its_unit(value: float, digits: int, units: Sequence[tuple[str, float]]) -> Scaled:
+    """Return a value in the largest unit that it reaches, else in the last."""
+    unit, scale = next((one for one in units if abs(value) >= one[1]), units[-1])
+    return Scaled(_significant(value / scale, digits), unit)
+
+
+WIDEST_NUMBER = 100_000
+"""From here on a number in the unit of a smaller one beside it is harder to read than one in its own unit."""
+MISREAD = 0.2
+"""Of what two numbers differ by: steps of their digits that are finer do not blur it."""
+
+
+def scale_together(values: Sequence[float], units: Sequence[tuple[str, float]]) -> tuple[Scaled, ...]:
+    """Return values in one unit, that of the smallest, with the digits that tell them apart: `32` and `94`, `1,270` and `94`."""
+    unit, scale = next((one for one in units if min(map(abs, values)) >= one[1]), units[-1])
+    shown = [value / scale for value in values]
+    if max(map(abs, shown)) >= WIDEST_NUMBER:
+        return tuple(_in_its_unit(value, 3, units) for value in values)
+    finest = MISREAD * (max(shown) - min(shown))
+    smallest = min(map(abs, shown))
+    wanted = [1 - math.floor(math.log10(smallest))] if smallest > 0 else [0]
+    wanted += [math.ceil(-math.log10(finest))] if finest > 0 else []
+    decimals = min(max(0, *wanted), MOST_DECIMALS)
+    return tuple(Scaled(f"{_rounded(one, finest):,.{decimals}f}", unit) for one in shown)
+
+
+MOST_DECIMALS = 5
+
+
+def _rounded(value: float, finest: float) -> float:
+    """Return a number of four digits and more with three that count, where what stands beside it differs by much more."""
+    lost = math.floor(math.log10(abs(value))) - 2 if value else 0
+    return round(value, -lost) if lost > 0 and 10**lost <= finest else value
+
+
+def scale_seconds(seconds: float, digits: int = 3) -> Scaled:
+    """Return a time in the unit that suits it."""
+    return _in_its_unit(seconds, digits, SECOND_UNITS)
+
+
+def scale_bit_s(bit_s: float, digits: int = 3) -> Scaled:
+    """Return a rate in the unit that suits it."""
+    return _in_its_unit(bit_s, digits, RATE_UNITS)
+
+
+def scale_message_s(message_s: float, digits: int = 3) -> Scaled:
+    """Return a rate of messages in the unit that suits it."""
+    return _in_its_unit(message_s, digits, MESSAGE_RATE_UNITS)
+
+
+def scale_work(rate: float, digits: int = 3, *, unit: str = "") -> Scaled:
+    """Return a rate of work in a program's own unit, which may stand elsewhere."""
+    is_plain = 1e-3 <= abs(rate) < 1e6
+    return Scaled(_significant(rate, digits) if is_plain else f"{rate:.{digits}g}", unit)
+
+
 def format_seconds(seconds: float, digits: int = 3) -> str:
     """Write a time with the unit that suits it: `71.2 µs`, `1.20 s`."""
-    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if abs(seconds) >= scale:
-            return f"{_significant(seconds / scale, digits)} {unit}"
-    return f"{_significant(seconds / 1e-9, digits)} ns"
+    return str(scale_seconds(seconds, digits))
 
 
 def format_bit_s(bit_s: float, digits: int = 3) -> str:
     """Write a rate with the unit that suits it: `94.1 Mbit/s`."""
-    for unit, scale in (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):
-        if abs(bit_s) >= scale:
-            return f"{_significant(bit_s / scale, digits)} {unit}"
-    return f"{_significant(bit_s, digits)} bit/s"
+    return str(scale_bit_s(bit_s, digits))
 
 
 def write_bit_s(bit_s: float) -> str:
@@ -118,16 +208,12 @@ def write_bit_s(bit_s: float) -> str:
 
 def format_message_s(message_s: float, digits: int = 3) -> str:
     """Write a rate of messages: `1.25 Mmessage/s`, `840 message/s`."""
-    for unit, scale in (("Gmessage/s", 1e9), ("Mmessage/s", 1e6), ("kmessage/s", 1e3)):
-        if abs(message_s) >= scale:
-            return f"{_significant(message_s / scale, digits)} {unit}"
-    return f"{_significant(message_s, digits)} message/s"
+    return str(scale_message_s(message_s, digits))
 
 
 def format_work(rate: float, digits: int = 3, *, unit: str = "") -> str:
-    """Write a rate of work in a program's own unit, which may stand elsewhere: `361 GFLOP/s`, `2.77e-05`."""
-    number = f"{rate:.{digits}g}" if abs(rate) < 1e-3 or abs(rate) >= 1e6 else _significant(rate, digits)
-    return f"{number} {unit}".rstrip()
+    """Write a rate of work in a program's own unit: `361 GFLOP/s`, `2.77e-05`."""
+    return str(scale_work(rate, digits, unit=unit))
 
 
 def format_bytes(size: int) -> str:
@@ -167,8 +253,11 @@ Bytes = Annotated[int, BeforeValidator(parse_bytes)]
 Share = Annotated[float, BeforeValidator(parse_share)]
 
 
-NUMBER = re.compile(r"(?<![\w.,])(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?!\w|[.,]\d)")
-"""A number that stands for itself, perhaps with commas between thousands: no part of a name, nor of an address."""
+NUMBER = re.compile(r"(?<![\w.,])(?:(?<![^\s(])-)?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?!\w|[.,]\d)")
+"""A number that stands for itself, perhaps with a sign and commas between thousands: no part of a name, nor of an address.
+
+For what other programs told, reasons of failures say; what we say ourselves has its numbers apart (`analysis.findings.Doubt`).
+"""
 
 
 def without_numbers(text: str) -> str:
@@ -180,11 +269,23 @@ def _value(number: str) -> float:
     return float(number.replace(",", ""))
 
 
+QUOTED = re.compile(r"(?<!\w)'[^']*'|\"[^\"]*\"|`[^`]*`")
+"""What others wrote, inside of what we say."""
+
+
 def with_ranges(texts: Sequence[str]) -> str:
-    """Return texts that differ in their numbers only as one, `in 3 to 12 of 70 calls`."""
-    columns = zip(*(NUMBER.findall(text) for text in texts), strict=True)
-    ranges = (
-        low if (low := min(each, key=_value)) == (high := max(each, key=_value)) else f"{low} to {high}"
-        for each in columns
-    )
-    return NUMBER.sub(lambda _: next(ranges), texts[0])
+    """Return texts that differ in their numbers only as one, `in 3 to 12 of 70 calls`.
+
+    Nobody wrote a range: of what is quoted the first stays as it is, and that there are others like it is told.
+    """
+    first, columns = texts[0], list(zip(*(NUMBER.findall(text) for text in texts), strict=True))
+    quoted = [found.span() for found in QUOTED.finditer(first)]
+    parts, end, has_others = [], 0, False
+    for found, each in zip(NUMBER.finditer(first), columns, strict=True):
+        low, high = min(each, key=_value), max(each, key=_value)
+        is_quoted = any(begin <= found.start() < close for begin, close in quoted)
+        has_others = has_others or (is_quoted and low != high)
+        written = found.group() if is_quoted or low == high else f"{low} to {high}"
+        parts += [first[end : found.start()], written]
+        end = found.end()
+    return "".join([*parts, first[end:], " (and others like it)" if has_others else ""])

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fabricbench.printable import one_line
+from fabricbench.printable import one_line, shortened
 
 SPECIAL = str.maketrans({character: f"\\{character}" for character in "\\`*_[]<>|"})
 """What Markdown, or the HTML inside it, would take for a sign: names come from people's files."""
@@ -19,7 +19,7 @@ class Table:
     """Columns and rows of text. `numeric` columns are set flush right; of one that `is_published`, no figure is the run's own.
 
     `undecided` rows name no leader: they are set in grey. `spare` are titles of columns that a narrow terminal goes without, the
-    first ones first.
+    first ones first; of its intervals those of the column `result` go last (default: of the first column that has some).
     """
 
     columns: tuple[str, ...]
@@ -29,12 +29,20 @@ class Table:
     undecided: frozenset[int] = frozenset()
     spare: tuple[str, ...] = ()
     title: str = ""
+    result: str = ""
 
     def without(self, column: int) -> Table:
         """Return the table without a column that would say the same in every row."""
-        numeric = frozenset(index - (index > column) for index in self.numeric if index != column)
-        rows = tuple(row[:column] + row[column + 1 :] for row in self.rows)
-        return replace(self, columns=self.columns[:column] + self.columns[column + 1 :], rows=rows, numeric=numeric)
+        return self.only([index for index in range(len(self.columns)) if index != column])
+
+    def only(self, columns: Sequence[int]) -> Table:
+        """Return the table with some of its columns, in that order."""
+        return replace(
+            self,
+            columns=tuple(self.columns[index] for index in columns),
+            rows=tuple(tuple(row[index] for index in columns) for row in self.rows),
+            numeric=frozenset(place for place, index in enumerate(columns) if index in self.numeric),
+        )
 
     def with_cells(self, change: Callable[[str], str]) -> Table:
         """Return the table with every cell and heading changed."""
@@ -50,6 +58,7 @@ def table(
     *,
     spare: Iterable[str] = (),
     title: str = "",
+    result: str = "",
 ) -> Table:
     """Return a table from any sequences; all rows have as many entries as there are columns."""
     return Table(
@@ -59,6 +68,7 @@ def table(
         undecided=frozenset(undecided),
         spare=tuple(spare),
         title=title,
+        result=result,
     )
 
 
@@ -95,7 +105,7 @@ def markdown_lines(content: Table) -> Iterator[str]:
 
 def markdown_text(text: str) -> str:
     """Return text that Markdown shows as it is, on one line."""
-    return " ".join(text.split()).translate(SPECIAL)
+    return shortened(" ".join(text.split())).translate(SPECIAL)
 
 
 def table_csv(content: Table) -> str:

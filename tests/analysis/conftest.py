@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fabricbench.model import Layer
-from fabricbench.patterns import USUAL_LAYERS
+from fabricbench.pattern_facts import USUAL_LAYERS
 from fabricbench.record.store import Run
 from fabricbench.testbed.model import Testbed
 from support.synthetic_run import (

@@ -15,12 +15,15 @@ import pytest
 
 from fabricbench.analysis import analyse
 from fabricbench.analysis.findings import Findings, Verdict, WorkloadName
+from fabricbench.analysis.findings.loads import LoadOnFabric, LoadPrice
 from fabricbench.analysis.gate import GateVerdict, check_regressions
+from fabricbench.analysis.trend import find_trend
 from fabricbench.campaign.plan import plan_run
 from fabricbench.campaign.run_directory import RunDirectory, StoredPlan
 from fabricbench.campaign.specification import campaign_of
 from fabricbench.campaign.venue import Standing
 from fabricbench.chapters.applications import application_ratio_table, application_table
+from fabricbench.chapters.chapter import rows_of as loads_of
 from fabricbench.cli.check_text import conclude
 from fabricbench.cli.check_text import render as checked
 from fabricbench.cli.compare_text import render as compared
@@ -29,10 +32,14 @@ from fabricbench.cli.show import _text as shown
 from fabricbench.errors import Inconclusive
 from fabricbench.lab import parse_fabrics
 from fabricbench.lab.topology import plan_lab
+from fabricbench.record.account import account_of
+from fabricbench.record.decision_table import DecisionTable
 from fabricbench.record.export import sample_scans, summary_frame
 from fabricbench.record.launch import LaunchFacts, write_launch
 from fabricbench.record.lines import RankInfo
 from fabricbench.record.manifest import Manifest, PlannedLaunch, write_manifest
+from fabricbench.record.past_runs import past_runs
+from fabricbench.record.provenance import Proof
 from fabricbench.record.store import Run
 from fabricbench.record.workload_cells import Failed, LaunchOfWorkload, Told, WorkloadPart, record_of
 from fabricbench.report.comma_separated import findings_csv, flat
@@ -67,12 +74,13 @@ def application_run(
     is_of_earlier_version: bool = False,
     without_time: tuple[int, ...] = (),
     seed: int = 3,
+    steps: tuple[float, float] | None = None,
     **keys: Any,
 ) -> Run:
     """Blocks on two fabrics: 400 and 800 MFLOP/s, a solution in 0.3 and 0.1 s, half the time in MPI, one percent of noise.
 
     At n = 800, that is: the rate grows with it. `of_it` is the share of all rates that is reached, `fixed_on` what must not differ
-    on each fabric, `placed` where the ranks of a block are on one.
+    on each fabric, `placed` where the ranks of a block are on one. `steps` are what the last digits of rate and solution count.
     """
     testbed = plan_lab("four", 4, parse_fabrics("fast-ethernet,myrinet"), [0, 1]).testbed()
     weighed = {"decision": {"weight": [{"workload": "lu"}]}}
@@ -94,10 +102,14 @@ def application_run(
         solve = float((0.3 if is_slow else 0.1) * np.exp(random.normal(0.0, 0.01)))
         if launch.block in without_time and is_slow:
             solve = 0.0
+        if steps is not None:
+            rate, solve = (max(round(value / step), 1) * step for value, step in zip((rate, solve), steps, strict=True))
+        of_rate, of_solve = steps or (None, None)
         told = Told(
             program="lu",
             seconds=(5.0,),
             rate=rate if start.figure.better == "higher" else None,
+            printed_step=of_rate,
             metric=start.figure.metric,
             ranks=placed(launch.fabric, launch.block),
             values={"figure.solve": solve, "communication_share": 0.5},
@@ -111,13 +123,15 @@ def application_run(
         write_launch(
             directory,
             record_of(told, LaunchOfWorkload(launch.launch_id, launch.fabric, plan.cells[launch.cells[0]])),
-            facts=LaunchFacts(block=launch.block, position=launch.position),
+            facts=LaunchFacts(block=launch.block, position=launch.position, proof=Proof.PROVEN),
             workload=WorkloadPart(
                 kind="command",
                 name=start.name,
                 ranks=start.ranks,
                 parameters=start.parameters,
-                figures=(start.figure.found(rate), solved.found(solve)) if told.failed is None else (),
+                figures=(start.figure.found(rate, of_rate), solved.found(solve, of_solve))
+                if told.failed is None
+                else (),
                 fixed={"energy": energies[is_slow], **fixed, **fixed_on.get(launch.fabric, {})},
                 definition={} if is_of_earlier_version else dict(start.definition),
             ),
@@ -145,6 +159,20 @@ def test_a_rate_is_compared_as_a_rate_and_a_further_time_explains(findings: Find
     assert cell.verdict is Verdict.B_FASTER
 
 
+def test_what_printed_digits_hide_is_no_difference_of_a_figure_nor_of_a_further_one(tmp_path: Path):
+    found = analyse([application_run(tmp_path / "run", steps=(400.0, 0.1))])
+    (cell,) = found.cells
+    assert (cell.ratio, cell.printed_step, cell.p_value) == (pytest.approx(2.0), 400.0, 1.0)
+    assert cell.verdict is Verdict.NOT_RESOLVABLE
+    assert found.applications is not None
+    rate, solve = found.applications.ratios
+    assert rate.verdict is Verdict.NOT_RESOLVABLE
+    assert solve.low is not None
+    assert solve.low < 3.0 * (0.25 / 0.3) * (0.1 / 0.15) * 1.01
+    old = analyse([application_run(tmp_path / "old", steps=None)])
+    assert old.cells[0].printed_step is None
+
+
 def test_the_first_screen_names_it_with_its_unit_and_the_sentence_says_who_is_faster(findings: Findings):
     (effect,) = findings.headline.effects
     assert effect.what == "lu on 4 ranks (MFLOP/s)", "there is no other lu that its parameters would tell it from"
@@ -155,25 +183,29 @@ def test_the_first_screen_names_it_with_its_unit_and_the_sentence_says_who_is_fa
 
 def test_the_sentence_says_of_a_rate_that_it_reaches_it_and_names_its_unit(findings: Findings):
     sentence = findings.headline.sentence
-    found = re.fullmatch(r"myrinet is faster: lu reaches (\d+) instead of (\d+) MFLOP/s\.", sentence)
+    found = re.fullmatch(r"myrinet is faster: lu 2\.0 times the rate \((\d+) instead of (\d+) MFLOP/s\)\.", sentence)
     assert found, sentence
     assert [float(one) for one in found.groups()] == pytest.approx([800, 400], rel=0.02)
 
 
 def test_the_sentence_names_the_parameter_that_differs(tmp_path: Path):
     sentence = analyse([application_run(tmp_path / "run", sizes=(800, 1600))]).headline.sentence
-    phrase = r"lu n=(\d+) reaches (\d+) instead of (\d+) MFLOP/s"
-    found = re.fullmatch(rf"myrinet is faster: {phrase}, {phrase}\.", sentence)
+    first, second = (
+        rf"lu n=([\d,]+) [\d.]+ times{words} \(([\d,]+) instead of ([\d,]+) MFLOP/s\)" for words in (" the rate", "")
+    )
+    found = re.fullmatch(rf"myrinet is faster: {first}, {second}\.", sentence)
     assert found, sentence
     assert {found[1], found[4]} == {"800", "1600"}
     for n, better, worse in (found.groups()[:3], found.groups()[3:]):
-        assert [float(better), float(worse)] == pytest.approx([float(n), float(n) / 2], rel=0.02)
+        assert [float(one.replace(",", "")) for one in (better, worse)] == pytest.approx(
+            [float(n), float(n) / 2], rel=0.02
+        )
 
 
 def test_a_change_of_a_rate_is_told_with_its_unit(tmp_path: Path):
     before, after = application_run(tmp_path / "before"), application_run(tmp_path / "after", of_it=0.5)
     assert re.search(
-        r" slower: lu reached \d+ MFLOP/s before, \d+ MFLOP/s after\.",
+        r" slower: lu 2\.0 times slower \(\d+ before, \d+ MFLOP/s after\)\.",
         analyse([before, after]).headline.sentence,
     )
     report = check_regressions([before], [after], maximum=0.05, confidence=0.95)
@@ -184,11 +216,11 @@ def test_a_change_of_a_rate_is_told_with_its_unit(tmp_path: Path):
 
 
 def test_compare_and_show_have_the_unit_of_the_program(tmp_path: Path, findings: Findings):
-    assert re.search(r" \d+ MFLOP/s \(\d+ MFLOP/s to \d+ MFLOP/s\)", compared(findings, Form.TEXT))
+    assert re.search(r" [\d.]+ MFLOP/s \([\d.]+ to [\d.]+ MFLOP/s\)", compared(findings, Form.TEXT))
     run = application_run(tmp_path / "run")
     assert set(summary_frame(run)["unit"]) == {"MFLOP/s"}
     assert {unit for scan in sample_scans(run) for unit in scan.collect()["unit"]} == {"MFLOP/s"}
-    assert re.search(r" \d+ MFLOP/s ", shown(run, summary_frame(run)))
+    assert re.search(r" \d+ MFLOP/s ", shown(run, account_of(run), summary_frame(run)))
 
 
 def test_tables_have_every_figure_with_its_unit_and_the_share_of_communication(findings: Findings):
@@ -218,6 +250,7 @@ def test_csv_has_parameters_as_an_object_in_one_column(findings: Findings):
     assert "2." in tables["application-ratios"] or "1.9" in tables["application-ratios"]
 
 
+@pytest.mark.slow
 def test_every_format_writes_an_application_that_is_judged_by_a_time(tmp_path: Path):
     loop = [{"name": "loop", "regex": "(x)", "unit": "s", "better": "lower"}]
     old, new = (application_run(tmp_path / name, figure=loop) for name in ("old", "new"))
@@ -403,3 +436,35 @@ def test_a_further_figure_that_is_nothing_in_some_blocks_has_no_ratio_of_the_oth
     assert found is not None
     assert [one.figure for one in found.ratios] == ["LU"]
     assert {one.figure for one in found.results} == {"LU", "solve"}
+
+
+def test_a_bandwidth_or_a_latency_is_no_work_and_has_no_price_and_no_decision_on_money(tmp_path: Path):
+    priced = {"node_price": 3000, "price": {"fast-ethernet": 20, "myrinet": 1200}, "network_share": None}
+    table = DecisionTable.model_validate({name: value for name, value in priced.items() if value is not None})
+    rate = {"name": "LU", "regex": "(x)", "better": "higher"}
+
+    def nodes(_fabric: str, _block: int) -> tuple[RankInfo, ...]:
+        return on("n0", "n1", "n2", "n3")
+
+    for unit, is_work in (("MFLOP/s", True), ("MB/s", False)):
+        run = application_run(tmp_path / unit.replace("/", "-"), figure=[{**rate, "unit": unit}], placed=nodes)
+        found = analyse([run], decision=table)
+        assert bool(loads_of(found, "workload-prices", LoadPrice)) == is_work
+        assert found.decision is not None
+        assert all((one.cost_of_work is not None) == is_work for one in found.decision.fabrics)
+        assert any("network tests do not tell what a job gains" in note for note in found.decision.notes) != is_work
+        levels = loads_of(found, "workloads", LoadOnFabric)
+        assert levels
+        assert all((one.seconds is not None) == is_work for one in levels)
+
+
+def test_a_trend_leaves_out_runs_in_which_the_test_was_another_than_in_the_newest(tmp_path: Path):
+    for name, keys in (("old", {"environment": {"A": "1"}}), ("new", {}), ("newest", {})):
+        application_run(tmp_path / name, seed=len(name), **keys)
+    found = find_trend(str(tmp_path), past_runs(tmp_path), lambda fabric, _: fabric == "myrinet")
+    (series,) = found.series
+    assert [Path(one.run).name for one in series.points] == ["new", "newest"]
+    assert [(Path(one.path).name, one.reason) for one in series.passed_over] == [
+        ("old", f"not the same variable A as in {tmp_path}/newest")
+    ]
+    assert series.unit == "MFLOP/s"

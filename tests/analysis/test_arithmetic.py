@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from fabricbench.analysis.channels import bus_factor, channel_rate, channels_on_a_link
+from fabricbench.analysis.channels import channel_rate, channels_on_a_link
 from fabricbench.model import Layer, Pattern
-from fabricbench.patterns import PATTERNS, Family
+from fabricbench.pattern_facts import Family
+from fabricbench.patterns import PATTERNS, bus_factor
 from fabricbench.testbed.wire import Wire
 
 FAST_ETHERNET = Wire(line_rate_bit_s=100e6)

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from fabricbench.analysis import analyse
-from fabricbench.analysis.gaps import find_gaps, mispaired, wide
+from fabricbench.analysis.findings import Grade
+from fabricbench.analysis.gaps import find_gaps, mispaired, sessions_of, wide
 from fabricbench.analysis.sides import read_sides
 from fabricbench.record.store import Run
 
@@ -94,3 +95,38 @@ def test_a_launch_that_does_not_tell_when_it_began_is_passed_over(make_run: Make
     run = moved(run, [launch_id], -started.started_unix_ns / 1e9)
     gaps = find_gaps(run.launches)
     assert [gap.block for gap in gaps] == [0, 1, 2, 4, 5, 6, 7]
+
+
+def days_of(run: Run, first_of_days: Sequence[int]) -> Run:
+    """The run as if it had been resumed a day later before each of these blocks."""
+    for first in first_of_days:
+        later = [one.launch_id for one in run.launches if one.block >= first]
+        run = longer(moved(run, later, 24 * HOUR), later, 24 * HOUR)
+    return run
+
+
+def test_blocks_that_lie_an_hour_or_more_apart_are_of_several_sessions(make_run: MakeRun):
+    run = days_of(make_run(two(1.1), blocks=8), (3, 6))
+    sessions = sessions_of(run.launches)
+    assert [sessions[block, ""] for block in range(8)] == [0, 0, 0, 1, 1, 1, 2, 2]
+    assert " 8 blocks in 3 sessions" in f" {analyse([run]).headline.conditions}"
+    assert set(sessions_of(make_run(two(1.1), "one day").launches).values()) == {0}
+
+
+def test_a_block_that_was_measured_again_on_another_day_is_no_second_session(make_run: MakeRun):
+    run = make_run(two(1.1), blocks=8)
+    again = [f"b{3:02d}-{fabric}" for fabric in ("one", "other")]
+    assert set(sessions_of(longer(moved(run, again, 48 * HOUR), again, 48 * HOUR).launches).values()) == {0}
+
+
+@pytest.mark.slow
+def test_a_small_lead_of_two_days_is_in_doubt_and_a_large_one_is_clear(make_run: MakeRun):
+    small = analyse([days_of(make_run(two(1.06), "small", blocks=12), [6])]).headline
+    doubts = [doubt for effect in small.effects for doubt in effect.doubts if doubt.kind.startswith("measured in")]
+    assert doubts
+    assert "measured in 2 sessions, " in str(doubts[0])
+    assert "blocks of more days" in str(doubts[0])
+    assert small.in_doubt
+    large = analyse([days_of(make_run(two(2.0), "large", blocks=12), [6])]).headline
+    assert {effect.grade for effect in large.effects} == {Grade.CLEAR}
+    assert not analyse([make_run(two(1.06), "one day", blocks=12)]).headline.in_doubt

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,10 +12,12 @@ from scipy.stats import binom
 from fabricbench.analysis.findings import Replication
 from fabricbench.analysis.gate import GateVerdict, check_regressions
 from fabricbench.analysis.selfcheck import analyse_selfcheck, are_twins
+from fabricbench.cli.check_text import limits
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Metric, Pattern
 from fabricbench.record.manifest import Extension
 from fabricbench.record.store import Run
+from support.lost_runs import lost_run, trip
 from support.synthetic_run import Noise, SyntheticCell, synthetic_testbed
 
 from .conftest import MakeRun, scaled, twin_cells, twin_testbed, two
@@ -75,6 +78,7 @@ def test_slower_memory_alone_does_not_fail_the_gate(make_run: MakeRun):
     assert all(cell.is_control for cell in report.cells if cell.verdict is not GateVerdict.PASSED)
 
 
+@pytest.mark.slow
 def test_the_gate_raises_few_false_alarms_over_many_unchanged_cells(make_run: MakeRun):
     noise = Noise(launch=0.03, sample=0.02)
     cells = [SyntheticCell(Layer.TCP, Pattern.PINGPONG, 64 + size, {"one": 50e3}, samples=20) for size in range(60)]
@@ -144,6 +148,7 @@ def test_a_fabric_that_drifts_is_told_by_its_halves_and_by_its_trend(make_run: M
     assert (of_ratio.other, of_ratio.has_drift, of_ratio.is_autocorrelated) == ("other", False, False)
 
 
+@pytest.mark.slow
 def test_few_healthy_machines_fail_the_self_check(make_run: MakeRun):
     noise = Noise(launch=0.02, sample=0.02)
     cells = [SyntheticCell(Layer.TCP, Pattern.PINGPONG, 64 + size, {"one": 50e3}, samples=20) for size in range(8)]
@@ -202,6 +207,7 @@ def test_too_few_launches_cannot_be_split(make_run: MakeRun):
         analyse_selfcheck(run, fabric="sci")
 
 
+@pytest.mark.slow
 def test_a_gate_never_passes_on_the_few_launches_that_gave_anything(make_run: MakeRun):
     # Six of ten new launches gave nothing, and the gate said "passed: 2 of 2 cells".
     cells = [cell for cell in two(1.0) if cell.layer is Layer.TCP]
@@ -213,3 +219,106 @@ def test_a_gate_never_passes_on_the_few_launches_that_gave_anything(make_run: Ma
     told = [cell.gave_nothing for cell in report.cells if cell.gave_nothing]
     assert told
     assert all(text.startswith("6 of 10 launches on ") for text in told)
+
+
+@pytest.mark.slow
+def test_a_gate_does_not_pass_what_lost_a_fabric_or_more_than_a_tenth_of_its_starts(tmp_path: Path):
+    old = lost_run(tmp_path / "old", blocks=12)
+    same = lost_run(tmp_path / "same", blocks=11)
+    assert check_regressions([old], [same], maximum=0.2).verdict is GateVerdict.PASSED
+    fewer = lost_run(tmp_path / "fewer", blocks=11, again=[f"b{block:02d}-fast" for block in range(3)])
+    found = check_regressions([old], [fewer], maximum=0.2)
+    assert found.verdict is GateVerdict.INCONCLUSIVE
+    assert found.lost == ("fast (after): 3 of 14 starts gave nothing that counts",)
+    slow = {"slow": 100e3}
+    alone = lost_run(tmp_path / "alone", blocks=11, cells=[replace(trip(), medians=slow)])
+    found = check_regressions([old], [alone], maximum=0.2)
+    assert (found.verdict, found.lost) == (GateVerdict.INCONCLUSIVE, ("fast: not in the new runs",))
+
+
+@pytest.mark.slow
+def test_a_gate_does_not_pass_what_lacks_launches_before_its_last_ones(make_run: MakeRun):
+    old, well = (make_run([trip()], blocks=12, name=name, seed=seed) for seed, name in enumerate(("old", "well")))
+    assert check_regressions([old], [well], maximum=0.2).lost == ()
+    gone = [f"b{block:02d}-fast" for block in range(12) if block % 3]
+    holes = make_run([trip()], blocks=12, missing=gone, name="holes", seed=2)
+    found = check_regressions([old], [holes], maximum=0.2)
+    assert found.verdict is GateVerdict.INCONCLUSIVE
+    assert found.lost == ("fast: 6 of the first 10 launches of holes are not there, and nothing says why",)
+    ended = make_run(
+        [trip()], blocks=12, missing=[f"b{block:02d}-fast" for block in range(8, 12)], name="ended", seed=3
+    )
+    assert check_regressions([old], [ended], maximum=0.2).lost == ()
+
+
+def on_machines(run: Run, **facts: dict[str, str]) -> Run:
+    """Return a run with the inventory of some nodes."""
+    return replace(run, manifest=run.manifest.model_copy(update={"inventory": facts}))
+
+
+@pytest.mark.slow
+def test_a_gate_on_other_machines_passes_nothing_unless_they_are_what_is_judged(make_run: MakeRun):
+    # Hosts were compared by name, so that other ones counted as unchanged.
+    was = {"cpu.model": "EPYC 7543", "kernel.release": "6.1"}
+    old = on_machines(make_run(one_fabric(), "old"), n0=was, n1=was)
+    same = make_run(one_fabric(), "new", seed=2)
+    others = {
+        "nodes n[0-1] became n[2-3]": {"n2": was, "n3": was},
+        "nodes n[0-1] became n0": {"n0": was, "n1": {"missing": "no answer"}},
+        "n0 and n1: kernel.release 6.1 became 6.6": dict.fromkeys(("n0", "n1"), was | {"kernel.release": "6.6"}),
+        "cpu.model EPYC 7543 became Xeon": dict.fromkeys(("n2", "n3"), was | {"cpu.model": "Xeon"}),
+    }
+    for told, inventory in others.items():
+        new = on_machines(same, **inventory)
+        report = check_regressions([old], [new], maximum=0.05)
+        assert report.verdict is GateVerdict.INCONCLUSIVE
+        assert told in report.other_machines
+        assert told not in report.changed
+        meant = check_regressions([old], [new], maximum=0.05, expects_other_machines=True)
+        assert (meant.verdict, meant.other_machines) == (GateVerdict.PASSED, ())
+        assert told in meant.changed
+    firmware = on_machines(same, n0=was | {"load": "3", "firmware": "2"}, n1=was)
+    assert check_regressions([old], [firmware], maximum=0.05).verdict is GateVerdict.PASSED
+
+
+@pytest.mark.slow
+def test_a_pass_of_few_launches_says_how_large_a_slow_mode_they_may_have_missed(make_run: MakeRun):
+    cells = [cell for cell in one_fabric() if cell.layer is Layer.TCP]
+    old = make_run(cells, "old", blocks=6)
+    report = check_regressions([old], [make_run(cells, "new", seed=2, blocks=6)], maximum=0.05)
+    assert (report.verdict, report.met) == (GateVerdict.PASSED, 6)
+    assert report.unseen_share == pytest.approx(0.393, abs=0.001)
+    assert limits(report)[0] == (
+        "limit: 6 new launches may have missed a slow mode of up to 39 % of all launches; 32 would have met one of one "
+        "launch in ten"
+    )
+    enough = check_regressions([old], [make_run(cells, "more", seed=3, blocks=32)], maximum=0.05)
+    assert (enough.verdict, enough.unseen_share, len(limits(enough))) == (GateVerdict.PASSED, None, 1)
+
+
+def test_a_fabric_that_one_of_several_runs_lacks_is_named(make_run: MakeRun):
+    both, alone = two(1.0), one_fabric()
+    names = {"old": ("one", "other"), "alone": ("one",)}
+    old, new, again = (make_run(both, name, seed=seed, blocks=3) for seed, name in enumerate(("old", "new", "again")))
+    bed = synthetic_testbed(dict.fromkeys(names["alone"]))
+    less = make_run(
+        [replace(cell, medians={"one": cell.medians["one"]}) for cell in alone], "less", blocks=3, testbed=bed
+    )
+    report = check_regressions([old], [new, less], maximum=0.5)
+    assert (report.verdict, report.lost) == (GateVerdict.INCONCLUSIVE, ("other: not in less",))
+    report = check_regressions([less], [again], maximum=0.5)
+    assert "other" in report.unjudged
+
+
+@pytest.mark.slow
+def test_a_start_that_died_counts_as_slow_as_the_slowest_launch(tmp_path: Path):
+    # Two of 22 starts are less than a tenth, so the share alone leaves the rest to pass.
+    old, new = lost_run(tmp_path / "old", blocks=21), lost_run(tmp_path / "new", blocks=20)
+    dead = lost_run(tmp_path / "dead", blocks=20, again=["b00-fast", "b01-fast"])
+    found = check_regressions([old], [new], maximum=0.5)
+    allowed = max(cell.slowdown_high or 1.0 for cell in found.cells if cell.fabric == "fast") - 1.0 + 0.0001
+    report = check_regressions([old], [dead], maximum=max(allowed, 0.0001))
+    assert not report.lost
+    told = [cell.gave_nothing for cell in report.cells if cell.fabric == "fast"]
+    assert "passes only without the 2 starts that died" in told
+    assert report.verdict is GateVerdict.INCONCLUSIVE

@@ -102,6 +102,7 @@ def test_the_warning_names_the_cells_during_which_the_switch_was_late_and_by_how
     assert summary_of(findings, OTHER_TRIP).doubt == summary_of(findings, STREAM).doubt == ""
 
 
+@pytest.mark.slow
 def test_where_only_one_frame_in_ten_was_late_the_median_is_said_to_stand(make_run: MakeRun):
     run = measured(make_run, lambda _: {0: late(3.15e6, p90_ns=200)})
     side = side_of(run)
@@ -112,6 +113,17 @@ def test_where_only_one_frame_in_ten_was_late_the_median_is_said_to_stand(make_r
     assert "the median stands" in switch_warnings(analyse([run]), Severity.WARNING)[0]
 
 
+def test_frames_that_are_all_a_little_late_put_the_median_of_a_round_trip_in_doubt(make_run: MakeRun):
+    run = measured(
+        make_run, lambda _: {0: late(4_000, p90_ns=2_000, mean_ns=1_000)}
+    )  # 8.5 and 4.3 % of a round trip that waits for two
+    side = side_of(run)
+    doubt = doubt_of(side, side.cells[key_of(side, TRIP)])
+    assert doubt is not None
+    assert not doubt.is_tail_only
+    assert 0.0 < doubt.delay_share < 1.0
+
+
 def test_a_tail_that_is_the_switchs_is_a_note_unless_it_is_longer_than_a_whole_sample(make_run: MakeRun):
     findings = analyse([measured(make_run, lambda _: {0: late(9_000, p90_ns=200), 1: late(300)})])
     assert switch_warnings(findings, Severity.WARNING) == []
@@ -119,6 +131,7 @@ def test_a_tail_that_is_the_switchs_is_a_note_unless_it_is_longer_than_a_whole_s
     assert "19 % of the tcp round trip of 64 B; nine frames in ten were on time" in of_one
 
 
+@pytest.mark.slow
 def test_late_launches_that_are_few_put_no_cell_in_doubt(make_run: MakeRun):
     run = measured(make_run, lambda launch: {0: late(3.15e6 if launch.block < 3 else 300)})
     side = side_of(run)
@@ -139,6 +152,7 @@ def test_a_stream_minds_lateness_only_as_a_share_of_the_time_it_was_measured_for
     assert "4.9 % of the time in which it was measured" in doubt.words
 
 
+@pytest.mark.slow
 def test_a_workload_minds_the_time_in_which_the_switch_held_any_frame(make_run: MakeRun):
     for held_share, is_doubted in ((None, False), (0.01, False), (0.034, True)):
         run = measured(
@@ -179,7 +193,7 @@ def test_frames_that_the_switch_lost_itself_have_no_bound_on_what_they_delay(mak
         doubt = doubt_of(side, cell)
         assert (doubt is not None) is is_doubted
         assert doubt is None or "lost 24 frames itself, which may have delayed it by more" in doubt.words
-        assert doubt is None or (doubt.held_share, doubt.delay_share) == (0.001, None)
+        assert doubt is None or (doubt.held_share, doubt.delay_share) == (0.001, 1.0)
 
 
 def test_a_rate_that_cannot_be_is_told_of_the_launch_that_measured_it(make_run: MakeRun):
@@ -255,10 +269,10 @@ def test_a_level_beyond_the_wire_by_what_buffers_explain_is_cautioned_where_it_s
     (effect,) = findings.headline.effects
     of_one, of_other = effect.readings
     assert (of_one.is_beyond_wire, of_one.is_impossible, of_other.is_beyond_wire) == (True, False, False)
-    assert effect.grade in (Grade.DOUBTFUL, Grade.OPEN)
-    assert any("one: 101." in doubt and "buffers" in doubt for doubt in effect.doubts)
+    assert effect.grade is not Grade.CLEAR  # who leads does so by no more than that
+    assert any("one: 101." in str(doubt) and "buffers" in str(doubt) for doubt in effect.doubts)
     (comparison,) = findings.cells
-    assert any("one: 101." in note for note in comparison.notes), "the size table shows the same level"
+    assert any("one: 101." in str(note) for note in comparison.notes), "the size table shows the same level"
     assert summary_of(findings, streams(1)[0]).doubt.startswith("101.")
     assert [row[2].endswith("(beyond the wire)") for row in summary_table(findings.summaries).rows] == [True, False]
     assert "beyond the wire" in render_terminal(findings, 120, color=False, is_brief=True)
@@ -291,7 +305,7 @@ def test_a_launch_beyond_the_wire_is_named(make_run: MakeRun):
     assert "launch b00-one" in told[0].subject
     assert {one.severity for one in told} == {Severity.WARNING}
     assert not any("b07-one" in one.subject for one in told)
-    assert any("b00-one" in doubt for doubt in findings.headline.effects[0].doubts)
+    assert any("b00-one" in str(doubt) for doubt in findings.headline.effects[0].doubts)
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from fabricbench.analysis.comparing import all_pairs
 from fabricbench.analysis.findings import Interaction, InteractionVerdict
 from fabricbench.analysis.interaction import interactions_of, networks_of
 from fabricbench.analysis.measured import Side
+from fabricbench.analysis.pairing import all_pairs
 from fabricbench.chapters.conditions import _strayed, find, outcome
 from fabricbench.model import Layer
 from support.simulated_sides import keys_of, sides_of
@@ -80,6 +80,7 @@ def test_blocks_that_lack_one_of_the_four_tell_nothing():
     assert found(of)["stream"].blocks == 10
 
 
+@pytest.mark.slow
 def test_alike_data_is_called_different_seldom():
     wrong = sum(
         any(one.verdict is not InteractionVerdict.OPEN for one in found(sides({}, blocks=8, seed=seed)).values())

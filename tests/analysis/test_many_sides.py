@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from fabricbench.analysis import analyse
 from fabricbench.analysis.analysing import letters_of
 from fabricbench.model import Layer, Pattern
@@ -8,6 +10,7 @@ from support.synthetic_run import SyntheticCell
 from .conftest import MakeRun
 
 
+@pytest.mark.slow
 def test_the_27th_fabric_is_in_the_report_as_well(make_run: MakeRun):
     names = [f"f{index:02d}" for index in range(28)]
     medians = {name: 50e3 * (1 + index / 10) for index, name in enumerate(names)}

@@ -26,10 +26,17 @@ TRIP_NS = 1e5
 
 
 def write(
-    directory: Path, slower: Mapping[tuple[int, int], float], *, nodes: int = 4, seed: int = 1, blocks: int = 3
+    directory: Path,
+    slower: Mapping[tuple[int, int], float],
+    *,
+    nodes: int = 4,
+    seed: int = 1,
+    blocks: int = 3,
+    among: tuple[tuple[int, int], ...] = PAIRS,
+    parameters: dict[str, str | int | float] | None = None,
 ) -> Run:
     """A run of `pairs` in which some pairs take that many times longer."""
-    pairs = [pair for pair in PAIRS if max(pair) < nodes]
+    pairs = [pair for pair in among if max(pair) < nodes]
     cell = SyntheticCell(
         Layer.TCP,
         Pattern.PAIRS,
@@ -37,6 +44,7 @@ def write(
         {"net": TRIP_NS},
         samples=40,
         ranks=tuple(range(nodes)),
+        parameters=parameters or {},
         pair_medians={pair: TRIP_NS * (1 + 0.002 * sum(pair)) * slower.get(pair, 1.0) for pair in pairs},
     )
     return write_synthetic_run(
@@ -116,6 +124,16 @@ def test_three_hosts_are_shown_and_not_judged(tmp_path: Path):
     (one,) = network_maps(write(tmp_path, {(0, 1): 2.0}, nodes=3))
     assert not one.is_judged
     assert one.slow == ()
+
+
+def test_hosts_that_are_in_one_pair_each_are_shown_and_not_judged(tmp_path: Path):
+    run = write(tmp_path, {(0, 2): 2.0}, among=((0, 2), (1, 3)), parameters={"schedule": "halves"})
+    (one,) = network_maps(run)
+    assert (one.is_judged, one.slow, one.schedule) == (False, (), "halves")
+    assert [pair for pair in PAIRS if one.matrix[pair[0]][pair[1]] is not None] == [(0, 2), (1, 3)]
+    words = "Each host is in one pair alone: causes cannot be told apart, so nobody is judged."
+    assert map_verdict([one]) == words
+    assert words in render([one], Format.TEXT, {})
 
 
 def test_a_run_without_pairs_has_no_map(tmp_path: Path):

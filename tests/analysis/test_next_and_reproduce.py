@@ -12,7 +12,7 @@ import pytest
 
 from fabricbench.analysis.findings import Comparison, Replication, Verdict
 from fabricbench.analysis.headline import MOST_STEPS, next_steps, sizes_inside
-from fabricbench.analysis.method import again, method, reproduce
+from fabricbench.analysis.method import again, method, reproduce, reproduction
 from fabricbench.model import Layer, Metric, Pattern, Receive
 from fabricbench.record.integrity import data_hash
 from fabricbench.record.manifest import write_manifest
@@ -34,7 +34,6 @@ def comparison(layer: Layer = Layer.TCP, **options: Any) -> Comparison:
         "layer": layer,
         "pattern": Pattern.PINGPONG,
         "receive": Receive.BLOCKING,
-        "variant": "",
         "message_bytes": 64,
         "metric": Metric.ROUND_TRIP_TIME,
         "unit": "ns",
@@ -70,21 +69,52 @@ def test_of_several_open_questions_half_are_settled_and_counted():
     assert line.startswith("5 more blocks would settle tcp round trip of 64 B and 1 more comparison")
 
 
+def test_the_luckiest_of_many_open_questions_promises_nothing():
+    # Of 22 comparisons with a true 3 % the one that seemed to need fewest blocks was settled by them in one campaign of twelve.
+    needs = (5, 400, 600, None)
+    cells = [comparison(message_bytes=8 * 2**place, more_blocks_needed=more) for place, more in enumerate(needs)]
+    assert not any("would settle" in line for line in steps(cells))
+
+
+def test_too_few_blocks_for_any_statement_come_with_the_command_that_adds_them():
+    few = {"p_value": None, "p_adjusted": None, "ratio_low": None, "ratio_high": None}
+    (line,) = steps([comparison(launches=2, **few), comparison(launches=1, message_bytes=8, **few)], blocks=2)
+    assert line == (
+        "3 more blocks, for nothing can be said of fewer than 5 whole pairs: fabricbench resume runs/x --blocks 5"
+    )
+    assert not any("whole pairs" in line for line in steps([comparison()]))
+
+
 def test_what_is_decided_needs_nothing():
     assert steps([comparison(verdict=Verdict.B_FASTER), comparison(verdict=Verdict.EQUIVALENT)]) == ()
     assert len(steps([comparison(verdict=Verdict.B_AHEAD, more_blocks_needed=4)])) == 1  # by less than matters, perhaps
 
 
-def test_a_doubtful_instrument_comes_first_and_three_lines_are_the_most():
+def test_a_busy_machine_comes_first_and_hides_neither_the_blocks_nor_the_prices():
     cells = [comparison(more_blocks_needed=9), comparison(ratio_low=0.99, ratio_high=1.01)]
     brackets = (FoundBracket(Layer.TCP, Pattern.STREAM, 64, 1024),)
-    lines = steps(cells, brackets, doubts=("the switch was late by 67 times a round trip",), has_workload=False)
+    options: dict[str, Any] = {"has_workload": False, "has_prices": False}
+    lines = steps(cells, brackets, not_quiet="load 2.5 on 1 processor", **options)
     assert len(lines) == MOST_STEPS
-    assert "quieter host" in lines[0] and "67 times" in lines[0]  # noqa: PT018
-    assert not any("--blocks" in line for line in lines)  # more of the same would be more of what is in doubt
-    assert lines[1] == (
+    assert lines[0] == "measure again while the machine is quiet: load 2.5 on 1 processor"
+    assert lines[1].endswith("fabricbench resume runs/x --blocks 15")
+    assert "run npb" in lines[2]
+    assert lines[3].startswith("give prices to decide: fabricbench report runs/x --decision ")
+    assert steps(cells, brackets)[1] == (
         'sizes inside the bracket 64 B to 1 KiB (tcp stream), in a campaign file: message_bytes = ["128B", "256B", "512B"]'
     )
+
+
+def test_values_that_the_link_does_not_allow_name_their_cause_and_are_no_matter_of_a_quieter_host():
+    lines = steps(
+        [comparison(more_blocks_needed=9)],
+        not_quiet="load 2.5 on 1 processor",
+        beyond_wire="a: tcp round trip of 64 B is 13.4 us, where the bits alone take 24.6 us",
+    )
+    assert "the link is not what the testbed says, a token-bucket shaper" in lines[0]
+    assert "24.6 us" in lines[0]
+    assert not any("quiet" in line for line in lines)
+    assert lines[1].startswith("9 more blocks")
 
 
 def test_one_run_a_side_asks_for_three():
@@ -101,7 +131,7 @@ def test_equivalence_is_not_promised_below_its_launches():
 def test_without_a_workload_applications_are_asked_for_with_the_testbed_that_is_known():
     (line,) = steps([], has_workload=None, testbed=("--testbed", "lab:fast-ethernet,myrinet", "--nodes", "4"))
     assert line.endswith("fabricbench run npb --testbed lab:fast-ethernet,myrinet --nodes 4 -o RUNDIR")
-    kernel = comparison(Layer.MPI, pattern=Pattern.NPB, variant="IS.W 4 ranks", verdict=Verdict.A_FASTER)
+    kernel = comparison(Layer.MPI, pattern=Pattern.NPB, verdict=Verdict.A_FASTER)
     assert steps([kernel], has_workload=None) == ()
 
 
@@ -153,15 +183,18 @@ def test_the_hash_changes_with_a_sample_and_not_with_a_log(tmp_path: Path):
 
 def test_a_run_says_its_command_seed_and_version(tmp_path: Path):
     run = written(tmp_path / "run")
-    command, version, data = reproduce(run)
+    whole = data_hash(run.path)
+    command, version, data = reproduce(run, whole)
     assert command == (
         "campaign synthetic in 3 blocks with seed 77 on testbed synthetic (a, b); its command was not recorded"
     )
     assert version.startswith("fabricbench 0.1.0, seed 77")
-    assert data_hash(run.path) in data
+    assert data.startswith(f"data {whole[:12]} (")
+    assert whole not in data
+    assert reproduction([run]) == {"reproduce": (command, version, data), "data_sha256": (whole,)}
     typed = ("fabricbench", "run", "my campaign.toml", "--testbed", "lab:a,b", "-o", "runs/x")
     write_manifest(run.path, run.manifest.model_copy(update={"command": typed}))
-    assert reproduce(Run.open(run.path))[0] == (
+    assert reproduce(Run.open(run.path), whole)[0] == (
         "fabricbench run 'my campaign.toml' --testbed lab:a,b --seed 77 -o RUNDIR"
     )
 

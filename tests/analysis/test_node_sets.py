@@ -7,15 +7,17 @@ from pathlib import Path
 import pytest
 
 from fabricbench.analysis import analyse
-from fabricbench.analysis.findings import CellKey, Findings, Verdict, WorkloadName, is_basic, on_all_nodes
+from fabricbench.analysis.findings import CellKey, Findings, Verdict, is_basic
 from fabricbench.analysis.kernels import on_most_ranks
 from fabricbench.analysis.node_sets import on_leading_nodes
 from fabricbench.analysis.sides import read_sides
 from fabricbench.analysis.weighing import weigh
-from fabricbench.model import Layer, Metric, Pattern, Receive
+from fabricbench.model import Layer, Pattern
 from fabricbench.record.decision_table import DecisionTable, Weight
 from fabricbench.record.manifest import NodeLoss, read_manifest, write_manifest
+from fabricbench.record.probe_plan import PlanCongestor
 from fabricbench.record.store import Run
+from support.cell_keys import cell_key
 from support.synthetic_run import Noise, ladder_cells, synthetic_testbed, write_synthetic_run
 
 RATES = {"one": 100e6, "other": 1280e6}
@@ -42,6 +44,7 @@ def shown(findings: Findings) -> list[tuple[str, Verdict]]:
     return [(row.what, row.pairs[0].verdict) for row in findings.headline.effects]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kept", [(), (0,), tuple(range(5))])
 def test_the_blocks_without_a_node_stand_first_where_they_are_more(tmp_path: Path, kept: tuple[int, ...]):
     findings = analyse([run_with(tmp_path / "run", loss("n0", *kept))])
@@ -79,42 +82,25 @@ def test_cautions_name_the_sets_of_nodes_that_there_are(tmp_path: Path):
     assert {cell.variant for cell in findings.cells} == {"", "without n1", "without n1 n0"}
 
 
-def farm(ranks: int, variant: str = "") -> CellKey:
-    return CellKey(
-        layer=Layer.MPI,
-        pattern=Pattern.WORKLOAD,
-        receive=Receive.LIBRARY,
-        message_bytes=0,
-        metric=Metric.OPERATION_TIME,
-        variant=variant,
-        workload=WorkloadName(ranks=ranks, parameters=(("workload", "speech"),)),
-    )
+def farm(ranks: int, *lost_nodes: str) -> CellKey:
+    return cell_key(Layer.MPI, Pattern.WORKLOAD, ranks=ranks, lost_nodes=lost_nodes, workload="speech")
 
 
 def test_a_workload_leads_on_most_ranks_and_after_a_failure_where_most_blocks_are():
     three, two = farm(3), farm(2)
     assert on_most_ranks([two, three]) == [three]
     assert on_most_ranks([two, three], {three: 2, two: 22}) == [two]
-    moved = farm(2, "2 ranks,without n0")
-    still = farm(2, "2 ranks")
+    moved = farm(2, "n0")
+    still = farm(2)
     assert on_leading_nodes([still, moved], {still: 2, moved: 22}) == [moved]
     assert on_leading_nodes([moved, still], {still: 12, moved: 12}) == [still]
 
 
-def test_without_is_a_qualifier_and_not_a_variant():
-    assert [on_all_nodes(one) for one in ("", "without c3", "3 ranks,without c3 c4", "beside x")] == [
-        "",
-        "",
-        "3 ranks",
-        "beside x",
-    ]
-    key = CellKey(
-        layer=Layer.TCP,
-        pattern=Pattern.STREAM,
-        receive=Receive.BLOCKING,
-        message_bytes=64,
-        metric=Metric.THROUGHPUT,
-        variant="without c3",
-    )
+def test_lost_nodes_are_a_field_and_leave_a_plain_test_plain():
+    key = cell_key(Layer.TCP, Pattern.STREAM, 64, lost_nodes=("c3", "c4"))
+    assert (key.variant, key.lost_nodes) == ("without c3 c4", ("c3", "c4"))
     assert is_basic(key)
-    assert not is_basic(key.model_copy(update={"variant": "with congestor,without c3"}))
+    incast = PlanCongestor(layer=Layer.TCP, pattern=Pattern.INCAST, message_bytes=64, ranks=(2, 3, 4))
+    beside = cell_key(Layer.TCP, Pattern.STREAM, 64, congestor=incast, lost_nodes=("c3",))
+    assert not is_basic(beside)
+    assert beside.variant_words == ("beside incast tcp 64 B of 3 ranks", "without c3")

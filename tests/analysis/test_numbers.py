@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any, cast
@@ -20,6 +21,7 @@ from fabricbench.analysis.sides import read_sides
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Metric, Pattern, Receive
 from fabricbench.record.reading import Batch
+from fabricbench.report.formats import FORMATS, Format
 from fabricbench.statistics.decision import PValues
 from support.synthetic_run import Noise, SyntheticCell, ladder_cells
 
@@ -87,6 +89,7 @@ def test_a_histogram_counts_every_sample(make_run: MakeRun):
         assert all(np.diff(one.edges) > 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("slower", "verdict"), [(1.12, Verdict.A_FASTER), (0.88, Verdict.B_FASTER), (1.0, None)])
 def test_every_network_cell_gets_its_verdict_and_memory_stays_out_of_it(
     make_run: MakeRun, slower: float, verdict: Verdict | None
@@ -127,7 +130,7 @@ def test_a_crossover_is_the_pair_of_decided_sizes_around_it_and_no_point_without
     trips = [one for one in findings.crossovers if one.metric is Metric.ROUND_TRIP_TIME]
     assert {one.layer for one in trips} == set(NETWORK) - {Layer.FRAME}  # frames end at 1500 B, below the crossing
     for one in trips:
-        assert (one.lower_bytes, one.upper_bytes, one.is_close) == (1024, 4096, True)
+        assert (one.lower_bytes, one.upper_bytes) == (1024, 4096)
         assert (one.message_bytes, one.low, one.high, one.model) == (None, None, None, "")  # a ratio linear in log2
         assert (one.faster_below, one.faster_above) == ("other", "one")
     rates = [one for one in findings.crossovers if one.metric is Metric.THROUGHPUT]
@@ -166,10 +169,12 @@ def _rate(size: int, latency_ns: float, ns_per_byte: float) -> float:
     return 8e9 * size / _trip(size, latency_ns, ns_per_byte)
 
 
+@pytest.mark.slow
 def test_equal_fabrics_do_not_cross(make_run: MakeRun):
     assert analyse([make_run(two(1.0))]).crossovers == ()
 
 
+@pytest.mark.slow
 def test_the_ladder_climbs_from_frame_to_mpi_and_says_what_each_layer_adds(make_run: MakeRun):
     findings = analyse([make_run(two(1.5))])
     for name, factor in (("one", 1.0), ("other", 1.5)):
@@ -222,6 +227,7 @@ def test_a_ladder_does_not_mix_sleeping_and_spinning(make_run: MakeRun):
     ]
 
 
+@pytest.mark.slow
 def test_every_two_of_more_fabrics_are_compared_and_the_baseline_comes_first(make_run: MakeRun):
     factors = {"one": lambda _: 1.0, "two": lambda _: 1.1, "three": lambda _: 0.9}
     run = make_run(scaled(ladder_cells({"slow": 100e6}), factors))
@@ -233,6 +239,7 @@ def test_every_two_of_more_fabrics_are_compared_and_the_baseline_comes_first(mak
     assert [(fabric.name, fabric.letter) for fabric in findings.fabrics] == [("two", "A"), ("one", "B"), ("three", "C")]
 
 
+@pytest.mark.slow
 def test_two_runs_are_compared_before_and_after_without_pairing(make_run: MakeRun):
     before, after = make_run(two(1.1), "before"), make_run(two(1.1 * 1.0), "after", seed=2, blocks=6)
     findings = analyse([before, after])
@@ -250,6 +257,7 @@ def test_two_runs_are_compared_before_and_after_without_pairing(make_run: MakeRu
     assert not {one.verdict for one in findings.cells} & {Verdict.A_FASTER, Verdict.B_FASTER}
 
 
+@pytest.mark.slow
 def test_an_invalid_or_missing_launch_takes_its_block_out_of_the_pairs(make_run: MakeRun):
     run = make_run(two(1.1), invalid=["b02-other"], missing=["b05-one"])
     findings = analyse([run])
@@ -260,8 +268,14 @@ def test_an_invalid_or_missing_launch_takes_its_block_out_of_the_pairs(make_run:
 def test_one_fabric_alone_is_summarised(make_run: MakeRun):
     findings = analyse([make_run([SyntheticCell(Layer.TCP, Pattern.PINGPONG, 64, {"one": 50e3})])])
     assert findings.cells == ()
-    assert findings.headline.sentence == "One fabric was measured, and there is nothing to compare it with."
-    assert findings.headline.detail == "TCP round trip, 64 B 49.9 µs."
+    assert findings.headline.sentence == "one: TCP round trip, 64 B 49.9 µs."
+    assert "matter" not in findings.headline.conditions
+    for name in ("html", "markdown", "text"):
+        form = FORMATS[name]
+        assert isinstance(form, Format)
+        text = form.render(findings).decode()
+        assert "TCP round trip" in text
+        assert not re.findall("Best first|Evidence</th>|Evidence \\||Every pair", text)
 
 
 def test_findings_survive_json(make_run: MakeRun):

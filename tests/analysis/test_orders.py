@@ -4,24 +4,33 @@ from __future__ import annotations
 
 import numpy as np
 
-from fabricbench.analysis.order_of_gains import joint_confidence, leads, settled
+from fabricbench.analysis.order_of_gains import MeasuredGain, joint_confidence, leads, settled
 from fabricbench.chapters.orders import Gain, order_line
+from fabricbench.statistics.ratios import Rounding
 
 
 def test_an_order_is_settled_only_where_all_before_gain_more_than_all_after():
     wave = 0.01 * np.array([1.0, -1.0, 2.0, -2.0, 1.5, -1.5])
-    quiet = [2.0 + wave, 1.0 + wave, 1.0 - wave]
+    quiet = [MeasuredGain(logs) for logs in (2.0 + wave, 1.0 + wave, 1.0 - wave)]
     joint = joint_confidence(3, 0.95)
     assert settled(quiet, joint) == [True, False, False]
     assert [lead is not None for lead in leads(quiet, joint)] == [True, True, False]
-    noisy = 1.3 + 100 * wave
+    noisy, last = MeasuredGain(1.3 + 100 * wave), MeasuredGain(0.5 - wave)
     # The noisy one is not told apart from the next, nor from the last, which the next is told apart from.
-    assert settled([noisy, quiet[1], quiet[1] - 0.5], joint) == [False, False, False]
+    assert settled([noisy, quiet[1], last], joint) == [False, False, False]
+
+
+def test_gains_that_printed_digits_cannot_tell_apart_have_no_order():
+    fine = [MeasuredGain(np.full(6, level)) for level in (0.05, 0.04)]
+    coarse = [MeasuredGain(one.logs, Rounding.of(0.02)) for one in fine]
+    assert settled(fine, 0.95) == [True, False]
+    assert settled(coarse, 0.95) == [False, False]
 
 
 def test_what_does_not_pair_has_no_order():
-    assert leads([None, np.ones(6)], 0.95) == [None, None]
-    assert settled([None, np.ones(6)], 0.95) == [False, False]
+    one = MeasuredGain(np.ones(6))
+    assert leads([None, one], 0.95) == [None, None]
+    assert settled([None, one], 0.95) == [False, False]
     assert leads([], 0.95) == []
     assert settled([], 0.95) == []
 

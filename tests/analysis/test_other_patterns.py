@@ -10,9 +10,9 @@ from fabricbench.analysis import analyse
 from fabricbench.analysis.findings import CellKey
 from fabricbench.analysis.wording import named_cell
 from fabricbench.model import Layer, Metric, Pattern, Receive
-from fabricbench.patterns import metric_of
 from fabricbench.record.probe_plan import PlanCongestor
 from fabricbench.report.terminal import render_terminal
+from support.cell_keys import cell_key
 from support.synthetic_run import SyntheticCell
 
 from .conftest import MakeRun, scaled, two
@@ -37,11 +37,12 @@ def others() -> Sequence[SyntheticCell]:
     return scaled(cells, {"one": lambda _: 1.0, "other": lambda _: 2.0})
 
 
+@pytest.mark.slow
 def test_the_answer_and_the_ladder_are_those_of_ping_pong_and_stream(make_run: MakeRun):
     basic = two(1 / 3.1, samples=40)
     alone = analyse([make_run(basic, "alone")])
     beside = analyse([make_run([*basic, *others()], "beside")])
-    assert beside.headline.sentence.startswith("other is faster: small MPI messages take ")
+    assert beside.headline.sentence.startswith("other is faster: small MPI messages 3.1 times quicker (")
     assert len(beside.headline.effects) == len(alone.headline.effects)
     assert [step.round_trip_message_bytes for step in beside.ladder] == [
         step.round_trip_message_bytes for step in alone.ladder
@@ -76,32 +77,23 @@ def test_every_pattern_is_compared_in_its_own_unit_and_named(make_run: MakeRun):
         assert words in text
 
 
+CHAOS = PlanCongestor(layer=Layer.TCP, pattern=Pattern.CHAOS, message_bytes=1024, ranks=(2, 3, 4, 5))
+
+
 @pytest.mark.parametrize(
-    ("pattern", "size", "variant", "words"),
+    ("key", "words"),
     [
-        (Pattern.PINGPONG, 64, "", "mpi round trip of 64 B"),
+        (cell_key(Layer.MPI, Pattern.PINGPONG, 64), "mpi round trip of 64 B"),
         (
-            Pattern.PINGPONG,
-            64,
-            "beside chaos tcp 1 KiB of 4 ranks",
+            cell_key(Layer.MPI, Pattern.PINGPONG, 64, congestor=CHAOS),
             "mpi (beside chaos tcp 1 KiB of 4 ranks) round trip of 64 B",
         ),
-        (Pattern.STREAM, 1024, "", "mpi throughput at 1 KiB"),
-        (Pattern.CHAOS, 1024, "4 ranks", "mpi (4 ranks) chaos throughput at 1 KiB"),
-        (Pattern.ALLREDUCE, 8, "4 ranks", "mpi (4 ranks) allreduce time of 8 B"),
-        (Pattern.BARRIER, 0, "4 ranks", "mpi (4 ranks) barrier time"),
-        (Pattern.MESSAGE_RATE, 8, "", "mpi message rate at 8 B"),
+        (cell_key(Layer.MPI, Pattern.STREAM, 1024), "mpi throughput at 1 KiB"),
+        (cell_key(Layer.MPI, Pattern.CHAOS, 1024, 4), "mpi (4 ranks) chaos throughput at 1 KiB"),
+        (cell_key(Layer.MPI, Pattern.ALLREDUCE, 8, 4), "mpi (4 ranks) allreduce time of 8 B"),
+        (cell_key(Layer.MPI, Pattern.BARRIER, 0, 4), "mpi (4 ranks) barrier time"),
+        (cell_key(Layer.MPI, Pattern.MESSAGE_RATE, 8, 4), "mpi (4 ranks) message rate at 8 B"),
     ],
 )
-def test_a_sentence_names_the_pattern_unless_it_goes_without_saying(
-    pattern: Pattern, size: int, variant: str, words: str
-):
-    key = CellKey(
-        layer=Layer.MPI,
-        pattern=pattern,
-        receive=Receive.LIBRARY,
-        message_bytes=size,
-        metric=metric_of(pattern),
-        variant=variant,
-    )
+def test_a_sentence_names_the_pattern_unless_it_goes_without_saying(key: CellKey, words: str):
     assert named_cell(key, key.message_bytes) == words

@@ -17,6 +17,7 @@ from support.synthetic_run import SyntheticCell, ladder_cells, write_synthetic_r
 from .conftest import MakeRun, two
 
 
+@pytest.mark.slow
 def test_launches_of_several_runs_stand_one_run_after_the_other(make_run: MakeRun):
     runs = [make_run(two(1.1), f"r{seed}", seed=seed, blocks=2 + seed) for seed in range(4)]
     single = [read_sides([run]) for run in runs]
@@ -90,6 +91,7 @@ def test_launches_that_failed_or_found_a_rate_of_0_are_counted_as_having_given_n
     assert (found[Pattern.STREAM].gave_nothing, found[Pattern.STREAM].expected) == (3, 6)
 
 
+@pytest.mark.slow
 def test_launches_that_were_not_to_measure_a_cell_or_are_invalid_are_not_counted(make_run: MakeRun):
     run = make_run(two(1.0), invalid=["b00-one"], missing=["b01-one"])
     one, other = read_sides([run])

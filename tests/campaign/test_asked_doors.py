@@ -8,7 +8,7 @@ import pytest
 
 from fabricbench.campaign.asked_doors import refuse_unknown_doors
 from fabricbench.campaign.specification import Campaign, Experiment
-from fabricbench.errors import UsageError
+from fabricbench.errors import EnvironmentLacks, UsageError
 
 DOORS = {"rdma": ("send", "write"), "tcp": ("socket",)}
 LOAD = {"pattern": "incast", "message_bytes": 64, "ranks": 2}
@@ -52,3 +52,9 @@ def test_a_door_that_the_measurer_does_not_have_is_refused(experiment: dict[str,
 def test_doors_that_are_there_pass_and_all_do_where_nothing_is_built(experiment: dict[str, Any]):
     refuse_unknown_doors(campaign(**experiment), DOORS)
     refuse_unknown_doors(campaign(parameters={"door": "anything"}), {})
+
+
+def test_a_layer_that_the_measurer_was_built_without_is_lacking():
+    with pytest.raises(EnvironmentLacks, match="number 1: this measurer was built without layer rdma") as lacking:
+        refuse_unknown_doors(campaign(), {"tcp": ("socket",)})
+    assert "`make`" in str(lacking.value.hint)

@@ -11,7 +11,8 @@ from fabricbench.campaign.plan import plan_run
 from fabricbench.campaign.specification import Campaign
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Pattern
-from fabricbench.patterns import NETWORK, PATTERNS, Family, why_impossible
+from fabricbench.pattern_facts import NETWORK, Family
+from fabricbench.patterns import PATTERNS, why_impossible
 from fabricbench.record.probe_plan import PlanCongestor
 from fabricbench.testbed.model import Fabric, Launcher, Layout, Node, Testbed
 
@@ -210,6 +211,8 @@ def test_a_longer_schedule_and_more_ranks_take_longer():
 
     assert seconds(8, pattern="pairs") > seconds(4, pattern="pairs")
     assert seconds(8, pattern="pairs") > seconds(8, pattern="pairs", parameters={"schedule": "rounds"})
+    rounds = seconds(8, pattern="pairs", parameters={"schedule": "rounds"})
+    assert rounds > seconds(8, pattern="pairs", parameters={"schedule": "halves"})
     assert seconds(8, pattern="pairs-stream") > seconds(8, pattern="pairs")
     assert seconds(32, pattern="chaos", parameters={"flows": 16}) > seconds(32, pattern="chaos")
     assert seconds(4, congestor={"pattern": "incast", "message_bytes": 64}) > 1.8 * seconds(4) - 1.5

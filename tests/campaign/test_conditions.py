@@ -201,13 +201,14 @@ def test_the_example_that_people_copy_is_read_and_shows_every_kind():
 
 
 def test_a_price_of_a_fabric_is_that_of_all_its_conditions(testbed: Testbed):
-    table = DecisionTable(price={"slow": {"per_node": 10}, "fast-jumbo": {"per_node": 30}})
+    table = DecisionTable(
+        price={"slow": {"per_node": 10}, "fast-jumbo": {"per_node": 30}, "slow-jumbo": {"per_node": 20}}
+    )
     prices, _ = prices_of(table, expanded(testbed, (USUAL, JUMBO)).fabrics)
-    assert {name: price.per_node for name, price in prices.items()} == {
-        "slow-usual": 10,
-        "slow-jumbo": 10,
-        "fast-jumbo": 30,
-    }
+    assert {name: price.per_node for name, price in prices.items()} == {"slow": 10, "fast": 30}
+    by_condition = DecisionTable(price={"slow-jumbo": {"per_node": 20}, "slow-usual": {"per_node": 10}})
+    dearest, _ = prices_of(by_condition, expanded(testbed, (USUAL, JUMBO)).fabrics)
+    assert dearest["slow"].per_node == 20, "it buys the fabric in all its conditions"
 
 
 def test_the_example_is_for_the_testbed_beside_it():

@@ -13,7 +13,8 @@ from fabricbench.campaign.specification import Campaign, Congestor, Experiment
 from fabricbench.campaign.venue import OwnLab
 from fabricbench.lab import lab_support, parse_fabrics
 from fabricbench.model import Layer, Metric, Pattern
-from fabricbench.patterns import PATTERNS, USUAL_LAYERS, Family, why_impossible
+from fabricbench.pattern_facts import USUAL_LAYERS, Family
+from fabricbench.patterns import PATTERNS, why_impossible
 from fabricbench.record.store import Run
 
 pytestmark = [pytest.mark.lab, pytest.mark.mpi]

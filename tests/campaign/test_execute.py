@@ -100,6 +100,7 @@ def test_a_resumed_run_starts_only_what_is_not_finished(setting: Setting):
     assert setting.entries(Happened.COMPLETED) == [None]
 
 
+@pytest.mark.slow
 def test_what_failed_is_resumed_alone_within_minutes_but_with_its_other_half_after_hours(setting: Setting):
     def incomplete(later_seconds: float) -> list[str]:
         setting.launcher.started.clear()

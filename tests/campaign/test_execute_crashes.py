@@ -3,14 +3,14 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from fabricbench.campaign.order import groups_of
-from fabricbench.campaign.plan import plan_run
+from fabricbench.campaign.events import Notice
 from fabricbench.errors import EnvironmentLacks
+from fabricbench.record.account import account_of
 from fabricbench.record.journal import Happened
 from fabricbench.record.launch import read_launch
 from fabricbench.record.outcome import LaunchOutcome
 from fabricbench.record.store import Run
-from support.execution import CAMPAIGN, Setting, make_record
+from support.execution import Setting, make_record
 
 
 def test_a_run_that_dies_between_the_halves_of_a_block_is_whole_and_close_after_a_late_resume(setting: Setting):
@@ -42,6 +42,7 @@ def test_an_attempt_that_was_half_moved_by_a_crash_is_moved_to_its_end_and_is_no
     assert not moving.exists()
 
 
+@pytest.mark.slow
 def test_a_run_whose_journal_ends_anywhere_resumes_without_running_a_finished_launch_again(setting: Setting):
     setting.run()
     journal = setting.directory.path / "journal.jsonl"
@@ -53,6 +54,23 @@ def test_a_run_whose_journal_ends_anywhere_resumes_without_running_a_finished_la
         assert setting.launcher.started == []
         told = setting.entries(Happened.FINISHED) + setting.entries(Happened.ADOPTED)
         assert sorted(str(each) for each in told) == sorted(setting.ids)
+
+
+def test_a_launch_that_was_under_way_when_the_run_was_killed_is_named_and_measured_again(setting: Setting):
+    setting.run()
+    journal, last = setting.directory.path / "journal.jsonl", setting.ids[5]
+    lines = journal.read_bytes().splitlines(keepends=True)
+    begun = next(at for at, line in enumerate(lines) if b'"started"' in line and last.encode() in line)
+    journal.write_bytes(b"".join(lines[: begun + 1]))
+    for path in setting.directory.launch(last).iterdir():
+        path.unlink()
+    setting.events.clear()
+    setting.run()
+    told = [one.text for one in setting.events if isinstance(one, Notice)]
+    assert told == [f"{last} was under way when the run was killed, or had no more disk; it is measured again"]
+    setting.write_manifest()
+    (fabric,) = (one for one in account_of(Run.open(setting.directory.path)).subjects if one.killed_starts)
+    assert (fabric.killed_starts, fabric.starts, fabric.measured) == (1, 4, 3)
 
 
 def test_a_launch_that_was_measured_but_not_stored_before_a_crash_is_adopted(setting: Setting):
@@ -89,18 +107,11 @@ def test_a_full_disk_that_a_measured_launch_meets_when_it_is_adopted_is_said(
     assert not records.exists()
 
 
-def again_in_another_order(setting: Setting) -> tuple[int, list[str]]:
-    """Run with a first failure, under a seed by which the group that is run again has another order than the plan."""
-    for seed in range(5, 50):
-        setting.plan = plan_run(CAMPAIGN, setting.testbed, seed=seed)
-        setting.ids = [launch.launch_id for launch in setting.plan.launches]
-        again = groups_of(setting.plan.launches)[0][0].again(seed, 1)
-        order = [launch.launch_id for launch in again.launches]
-        if order != setting.ids[:2]:
-            break
+def run_again(setting: Setting) -> list[str]:
+    """Run with a failure in the first group and return its launches in the order in which it is run again: that of the plan."""
     setting.launcher.behave(setting.ids[1], "dies midway")
     setting.run()
-    return seed, order
+    return setting.ids[:2]
 
 
 def positions(setting: Setting) -> dict[str, int | None]:
@@ -108,7 +119,7 @@ def positions(setting: Setting) -> dict[str, int | None]:
 
 
 def test_a_group_cut_off_while_it_was_run_again_is_resumed_in_the_order_in_which_it_began_again(setting: Setting):
-    _, order = again_in_another_order(setting)
+    order = run_again(setting)
     for path in setting.directory.launch(order[1]).iterdir():
         if path.is_file():
             path.unlink()
@@ -123,7 +134,7 @@ def test_a_group_cut_off_while_it_was_run_again_is_resumed_in_the_order_in_which
 def test_what_a_crash_kept_from_being_set_aside_is_set_aside_by_the_resume_and_no_place_is_taken_twice(
     setting: Setting,
 ):
-    _, order = again_in_another_order(setting)
+    order = run_again(setting)
     journal = setting.directory.path / "journal.jsonl"
     lines = journal.read_bytes().splitlines(keepends=True)
     (at,) = [number for number, line in enumerate(lines) if b'"again"' in line]

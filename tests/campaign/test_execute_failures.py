@@ -11,16 +11,21 @@ from pathlib import Path
 
 import pytest
 
+from fabricbench.campaign import execute
 from fabricbench.campaign.events import LaunchFailed, Notice, RunStarted
 from fabricbench.campaign.execute import Execution
 from fabricbench.campaign.failure import is_full
-from fabricbench.errors import EnvironmentLacks, RunIncomplete
+from fabricbench.errors import EnvironmentLacks, Interrupted, RunIncomplete
+from fabricbench.record.account import account_of
 from fabricbench.record.journal import Happened
 from fabricbench.record.launch import read_launch
 from fabricbench.record.outcome import LaunchOutcome
 from fabricbench.record.store import Run
 from fabricbench.testbed.model import Lost, Testbed
 from support.execution import Setting
+
+KEEPER = Lost(what="the keeper of lab x (process 7) has ended, and the lab with it", action="`lab up x`")
+SWITCH = Lost(what="the switch of slow (process 9) is stopped", action="let it go on: `kill -CONT 9`")
 
 
 def test_a_measurer_that_does_not_start_twice_alike_stops_the_run_early(setting: Setting):
@@ -42,6 +47,40 @@ def test_the_exit_code_of_what_does_not_start_may_change_from_try_to_try(setting
     assert set(setting.launcher.started) == set(setting.ids[:2])
 
 
+def test_a_launch_that_the_end_of_its_job_took_with_it_did_not_fail(setting: Setting, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(execute, "JOB_END_SECONDS", 0.0)
+    monkeypatch.setattr(execute, "is_own_job_ending", lambda: True)
+    setting.launcher.behave(setting.ids[0], "no start")
+    with pytest.raises(Interrupted, match=f"interrupted during {setting.ids[0]}"):
+        setting.run()
+    assert setting.entries(Happened.FAILED) == []
+    assert setting.entries(Happened.INTERRUPTED) == [setting.ids[0]]
+    setting.run()
+    assert setting.entries(Happened.FINISHED) == setting.ids
+
+
+def test_a_process_that_could_not_be_ended_is_told_and_costs_no_launch(setting: Setting):
+    setting.launcher.behave(setting.ids[0], "leaves a process")
+    setting.run()
+    told = [event.text for event in setting.events if isinstance(event, Notice)]
+    assert told == [
+        f"process 17 (sudo sleep 300, user root) of {setting.ids[0]} could not be ended and goes on beside all that follows"
+    ]
+
+
+def test_a_launch_in_which_a_rank_stood_still_is_measured_again(setting: Setting):
+    setting.launcher.behave(setting.ids[0], "stands still")
+    setting.run()
+    [failed] = [event for event in setting.events if isinstance(event, LaunchFailed)]
+    assert (failed.launch.launch_id, failed.is_retried) == (setting.ids[0], True)
+    assert "fake_probe.py" in failed.reason
+    assert "stood still for" in failed.reason
+    aside = read_launch(setting.directory.launch(setting.ids[0]) / "attempt-1")
+    assert aside.outcome is LaunchOutcome.FAILED
+    assert [one.pid is not None for one in aside.facts.standstills] == [True]
+    assert read_launch(setting.directory.launch(setting.ids[0])).facts.standstills == ()
+
+
 def test_a_fabric_on_which_nothing_starts_stops_the_run_too(setting: Setting):
     fast = [launch.launch_id for launch in setting.plan.launches if launch.fabric == "fast"]
     for launch_id in fast:
@@ -52,6 +91,7 @@ def test_a_fabric_on_which_nothing_starts_stops_the_run_too(setting: Setting):
     assert setting.launcher.started.count(fast[1]) == 1
 
 
+@pytest.mark.slow
 def test_a_hung_launch_is_ended_at_its_limit_with_its_log(setting: Setting):
     setting.launcher.behave(setting.ids[0], "hang", "hang")
     with pytest.raises(RunIncomplete, match="hung: ended at its time limit") as raised:
@@ -141,12 +181,11 @@ def test_a_full_disk_that_the_journal_meets_is_said(setting: Setting, monkeypatc
     assert len(setting.launcher.started) <= 6 - done
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("word", ["dies midway", "no start", "hang"])
 def test_a_run_whose_testbed_has_ended_says_so_at_once_and_goes_on_when_it_is_there_again(setting: Setting, word: str):
     setting.launcher.behave(setting.ids[0], word)
-    setting.launcher.what_is_lost = Lost(
-        what="the keeper of lab x (process 7) has ended, and the lab with it", action="`lab up x`"
-    )
+    setting.launcher.lost_in[setting.ids[0]] = KEEPER
     begin = time.monotonic()
     with pytest.raises(EnvironmentLacks, match="the keeper of lab x") as raised:
         setting.run()
@@ -157,6 +196,51 @@ def test_a_run_whose_testbed_has_ended_says_so_at_once_and_goes_on_when_it_is_th
     setting.launcher.what_is_lost = None
     setting.run()
     assert setting.entries(Happened.COMPLETED) == [None]
+
+
+def test_no_launch_is_started_on_a_testbed_of_which_a_part_has_ended(setting: Setting):
+    setting.launcher.what_is_lost = KEEPER
+    with pytest.raises(EnvironmentLacks, match=f"the lab with it; {setting.ids[0]} was not started"):
+        setting.run()
+    assert setting.launcher.started == setting.entries(Happened.STARTED) == []
+
+
+def test_a_switch_that_dies_costs_no_launch_on_another_fabric(setting: Setting):
+    """The launch under way needs it not, and the next one does."""
+    first = setting.plan.launches[0]
+    other = next(one.fabric for one in setting.plan.launches if one.fabric != first.fabric)
+    setting.launcher.lost_in[first.launch_id] = Lost(what="its switch has ended", action="`lab up x`", fabric=other)
+    with pytest.raises(EnvironmentLacks, match="its switch has ended"):
+        setting.run()
+    assert setting.entries(Happened.FINISHED) == setting.launcher.started == [first.launch_id]
+    assert setting.entries(Happened.FAILED) == []
+    setting.write_manifest()
+    assert not account_of(Run.open(setting.directory.path)).has_lost_results
+
+
+def test_a_launch_waits_for_what_is_stopped_and_goes_on_with_it(setting: Setting, monkeypatch: pytest.MonkeyPatch):
+    waited = []
+
+    def goes_on(seconds: float) -> None:
+        waited.append(seconds)
+        setting.launcher.what_is_stopped = None
+
+    setting.launcher.what_is_stopped = SWITCH
+    monkeypatch.setattr(execute.time, "sleep", goes_on)
+    setting.run()
+    assert len(waited) == 1
+    assert len(setting.entries(Happened.FINISHED)) == len(setting.ids)
+    (told,) = [one.text for one in setting.events if isinstance(one, Notice)]
+    assert told == f"the switch of slow (process 9) is stopped; {setting.ids[0]} waits for it, 30 s at most"
+
+
+def test_a_launch_is_not_started_while_what_it_needs_stays_stopped(setting: Setting, monkeypatch: pytest.MonkeyPatch):
+    setting.launcher.what_is_stopped = SWITCH
+    monkeypatch.setattr(execute, "STOPPED_SECONDS", 0.0)
+    with pytest.raises(EnvironmentLacks, match=r"is stopped; b00-.* was not started") as raised:
+        setting.run()
+    assert "`kill -CONT 9`, then `fabricbench resume" in str(raised.value.hint)
+    assert setting.launcher.started == []
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])

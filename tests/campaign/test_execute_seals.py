@@ -15,6 +15,7 @@ from fabricbench.testbed.model import Lost
 from support.execution import Setting
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("word", ["dies midway", "dies at the end 3"])
 def test_a_run_with_a_failed_launch_is_incomplete_and_its_launch_json_is_sealed(setting: Setting, word: str):
     failing = setting.ids[1]
@@ -31,7 +32,7 @@ def test_a_run_with_a_failed_launch_is_incomplete_and_its_launch_json_is_sealed(
 
 def test_a_launch_whose_testbed_ended_under_it_is_sealed(setting: Setting):
     setting.launcher.behave(setting.ids[0], "dies midway")
-    setting.launcher.what_is_lost = Lost(
+    setting.launcher.lost_in[setting.ids[0]] = Lost(
         what="the keeper of lab x (process 7) has ended, and the lab with it", action="`lab up x`"
     )
     with pytest.raises(EnvironmentLacks, match="the keeper of lab x"):

@@ -88,6 +88,7 @@ def test_an_extension_is_written_down_with_how_many_blocks_there_were_and_counts
     assert run.looks == (2, 3, 5)
 
 
+@pytest.mark.slow
 def test_an_unfinished_run_is_extended_and_its_look_is_at_what_was_measured(bench: Bench):
     bench.launcher.behave("b01-slow", "dies midway", "dies midway")
     bench.launcher.behave("b01-fast", "dies midway", "dies midway")
@@ -178,7 +179,7 @@ def test_blocks_that_hold_anything_measured_are_not_given_up(bench: Bench):
     aside.mkdir()
     for path in [each for each in kept.iterdir() if each.is_file()]:
         path.rename(aside / path.name)
-    with pytest.raises(UsageError, match="3 blocks are fewer than the 4 that the run has"):
+    with pytest.raises(UsageError, match="--blocks 3 is fewer than the 4 blocks that the run has"):
         bench.resume(blocks=3)
     assert len(bench.planned()) == 8
 

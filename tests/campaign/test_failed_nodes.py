@@ -255,6 +255,7 @@ def test_nodes_that_are_silent_at_the_start_are_left_out_from_the_beginning(clus
     assert {row["variant"] for row in run.cells().iter_rows(named=True)} == {"without a", "3 ranks,without a"}
 
 
+@pytest.mark.slow
 def test_blocks_that_are_added_later_are_on_the_rest(cluster: Cluster):
     cluster.let_node_fail_in(second_of(cluster, 1))
     cluster.start(without_failed_nodes=True)

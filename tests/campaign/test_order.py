@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import groupby
+from collections import Counter
+from itertools import groupby, pairwise
 
 import pytest
 
-from fabricbench.campaign.order import CLOSE_SECONDS, groups_of, is_close
+from fabricbench.campaign.order import CLOSE_SECONDS, Half, groups_of, is_close, order_blocks, rows_of_williams
 from fabricbench.campaign.plan import RunPlan, extend_plan, plan_run
 from fabricbench.campaign.specification import Campaign, campaign_of
 from fabricbench.errors import UsageError
@@ -64,14 +65,60 @@ def test_groups_and_the_fabrics_within_them_come_in_an_order_of_their_own_in_eac
         assert len(set(orders)) == 6
 
 
-def test_a_group_that_is_run_again_has_a_fresh_order_in_the_same_places():
+def orders_of(fabrics: str, blocks: int, seed: int) -> list[list[str]]:
+    """The fabric of each launch of the measurer, block by block."""
+    launches = list(order_blocks([Half(fabric, (0,), 1.0) for fabric in fabrics], range(blocks), seed))
+    return [[one.fabric for one in launches if one.block == block] for block in range(blocks)]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_two_fabrics_take_turns_at_being_first_from_a_drawn_start(seed: int):
+    assert [order[0] for order in orders_of("ab", 7, seed)] in (list("abababa"), list("bababab"))
+    assert {orders_of("ab", 1, one)[0][0] for one in range(20)} == {"a", "b"}
+
+
+@pytest.mark.parametrize("fabrics", ["abc", "abcd", "abcde", "abcdef"])
+def test_of_more_fabrics_each_is_as_often_in_each_place_and_right_after_each_other_one(fabrics: str):
+    size, blocks = len(fabrics), rows_of_williams(len(fabrics))
+    assert blocks == (size if size % 2 == 0 else 2 * size)
+    orders = orders_of(fabrics, 2 * blocks, 3)
+    for square in (orders[:blocks], orders[blocks:]):
+        places = Counter((place, fabric) for order in square for place, fabric in enumerate(order))
+        after = Counter(pair for order in square for pair in pairwise(order))
+        assert (len(places), len(set(places.values()))) == (size**2, 1)
+        assert (len(after), len(set(after.values()))) == (size * (size - 1), 1)
+    assert orders[:blocks] != orders[blocks:]
+
+
+def test_of_two_tests_on_two_fabrics_each_launch_begins_as_many_blocks():
+    table = {
+        "campaign": {"blocks": 12},
+        "experiment": [{"layers": ["tcp"], "pattern": "pingpong", "message_bytes": [64]}],
+        "npb": [{"benchmarks": ["IS"]}],
+    }
+    testbed = plan_lab("two", 4, parse_fabrics("fast-ethernet,myrinet"), [0, 1]).testbed()
+    for seed in range(8):
+        launches = plan_run(campaign_of(table, "two.toml"), testbed, seed=seed).launches
+        begins = Counter(one.half for one in launches if one.position == 0)
+        assert sorted(begins.values()) == [3, 3, 3, 3]
+
+
+def test_a_group_that_an_earlier_version_ran_again_in_another_order_keeps_the_places_of_its_block():
     group = groups_of(plan().launches)[2][1]
-    orders = {tuple(one.launch_id for one in group.again(4, number).launches) for number in range(1, 30)}
-    assert len(orders) == 6
-    again = group.again(4, 1)
-    assert again == group.again(4, 1)
+    ids = [one.launch_id for one in group.launches]
+    again = group.in_order(ids[::-1])
+    assert [one.launch_id for one in again.launches] == ids[::-1]
     assert [one.position for one in again.launches] == [one.position for one in group.launches]
-    assert {one.launch_id for one in again.launches} == {one.launch_id for one in group.launches}
+    assert group.in_order(ids[1:]) == group
+
+
+def test_the_cells_of_a_block_follow_each_other_alike_on_all_fabrics_and_otherwise_in_the_next_block():
+    cells = tuple(range(5))
+    launches = list(order_blocks([Half("a", cells, 1.0), Half("b", cells, 1.0)], range(10), 3))
+    orders = [{one.cells for one in launches if one.block == block} for block in range(10)]
+    assert {len(of_block) for of_block in orders} == {1}
+    after = Counter(pair for ((*order,),) in orders for pair in pairwise(order))
+    assert (len(after), set(after.values())) == (20, {2})
 
 
 def test_halves_are_close_within_ten_minutes_or_three_times_what_the_group_takes():
@@ -94,7 +141,7 @@ def test_added_blocks_are_those_that_a_longer_plan_would_have_had():
 @pytest.mark.parametrize(
     ("blocks", "is_final", "said"),
     [
-        (5, False, "5 blocks are fewer than the 6"),
+        (5, False, "--blocks 5 is fewer than the 6"),
         (10_001, False, "10001 blocks are too many"),
         (12, True, "declared final"),
     ],

@@ -12,7 +12,7 @@ from fabricbench.record.lines import (
 from fabricbench.record.probe_plan import PlanProbe
 from fabricbench.record.provenance import Proof
 from fabricbench.record.reading import Record
-from fabricbench.record.workload_cells import LEADER_BYTES, LaunchOfWorkload, as_record
+from fabricbench.record.workload_cells import LEADER_BYTES, Failed, LaunchOfWorkload, Told, as_record, record_of
 from fabricbench.testbed.model import Fabric
 from support.path_records import NETWORK, PAYLOAD, record, under
 
@@ -146,3 +146,23 @@ def test_a_lab_has_no_chatter_of_its_own_and_a_real_network_has_some_each_second
     little = {"eth1": (800, 900)}
     assert of_unseen_program(NETWORK, **little) is Proof.UNKNOWN
     assert of_unseen_program(NETWORK.model_copy(update={"is_emulated": True}), **little) is Proof.PROVEN
+
+
+def test_a_figure_that_was_not_found_unproves_no_path_that_was_counted():
+    probe = PlanProbe.model_validate(
+        {"id": 0, "layer": "mpi", "pattern": "workload", "message_bytes": 0, "receive": "library", "ranks": [0, 1]}
+        | {"warmup_samples": 0, "stopping": {"minimum_samples": 1, "maximum_samples": 1, "maximum_seconds": 1.0}}
+    )
+    ranks = tuple(RankInfo(rank=rank, host=f"n{rank}", pid=rank, cpus=(0,), interface="eth1") for rank in (0, 1))
+
+    def of_failed(**interfaces: InterfaceBytes) -> Proof:
+        failed = Failed("figure 'f': '(x)' in stdout matched nothing", is_wrong=False)
+        told = Told("solver", ranks=ranks, seconds=(1.0,), failed=failed, interfaces=interfaces)
+        return prove_path(record_of(told, LaunchOfWorkload("b00-a-solver.2", "a", probe)), NETWORK).verdict
+
+    assert of_failed(eth1=InterfaceBytes(sent=4_000_000, received=100_000)) is Proof.PROVEN
+    assert (
+        of_failed(eth1=InterfaceBytes(sent=10, received=10), eth0=InterfaceBytes(sent=2_000, received=0))
+        is Proof.UNKNOWN
+    )
+    assert of_failed() is Proof.UNKNOWN

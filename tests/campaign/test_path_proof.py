@@ -6,7 +6,7 @@ import pytest
 
 from fabricbench.campaign.path_proof import prove_path
 from fabricbench.model import Layer, Pattern, RdmaDoor, RdmaEnd
-from fabricbench.patterns import NETWORK as NETWORK_LAYERS
+from fabricbench.pattern_facts import NETWORK as NETWORK_LAYERS
 from fabricbench.record.lines import (
     InterfaceBytes,
     Quantity,
@@ -14,7 +14,13 @@ from fabricbench.record.lines import (
 from fabricbench.record.probe_plan import PlanCongestor
 from fabricbench.record.provenance import Proof
 from fabricbench.record.reading import Record
+from fabricbench.testbed.model import Fabric
+from fabricbench.testbed.tunnels import UNKNOWN_CARRIER
 from support.path_records import MEMORY, NETWORK, PAYLOAD, SAMPLES, SIZE, channel, record, under
+
+LOCAL = Fabric(name="here", interface="lo")
+SAME = ("n0", "n0", "n0", "n0")
+"""Ranks that share a machine."""
 
 
 def violations(found: Record) -> tuple[str, ...]:
@@ -132,21 +138,27 @@ def test_soft_roce_is_proven_by_the_interface_below_which_it_goes():
 
 
 @VERBS
-def test_the_port_that_the_testbed_names_is_the_way_and_no_other(layer: Layer):
-    """A device with two ports, of which only the second is on the fabric, whatever lies beside them."""
+def test_of_ports_beside_no_interface_the_one_that_the_testbed_names_is_the_way_and_no_other(layer: Layer):
+    """InfiniBand without IPoIB: a device with two ports, of which only the second is on the fabric."""
     named = NETWORK.model_copy(update={"rdma": RdmaEnd(device="mlx5_0", port=2)})
-    right = record(
-        layer, Pattern.PINGPONG, eth1=(0, 0), **{"mlx5_0/2": under("ib7"), "mlx5_0/1": under("ib6", carried=0)}
-    )
+    right = record(layer, Pattern.PINGPONG, eth1=(0, 0), **{"mlx5_0/2": under(), "mlx5_0/1": under(carried=0)})
     assert prove_path(right, named).verdict is Proof.PROVEN
-    wrong = record(
-        layer, Pattern.PINGPONG, eth1=(0, 0), **{"mlx5_0/1": under("ib6"), "mlx5_0/2": under("ib7", carried=0)}
-    )
+    wrong = record(layer, Pattern.PINGPONG, eth1=(0, 0), **{"mlx5_0/1": under(), "mlx5_0/2": under(carried=0)})
     found = prove_path(wrong, named).violations
     assert "mlx5_0/1 carried 2048000 B" in found[0]
     assert "eth1, mlx5_0/2 sent 0 B" in found[1]
     device = NETWORK.model_copy(update={"rdma": RdmaEnd(device="mlx5_0")})
     assert prove_path(wrong, device).verdict is Proof.PROVEN
+
+
+@VERBS
+def test_a_port_beside_another_interface_proves_nothing_though_the_testbed_names_it(layer: Layer):
+    named = NETWORK.model_copy(update={"rdma": RdmaEnd(device="mlx5_1")})
+    proof = prove_path(record(layer, Pattern.PINGPONG, eth1=(0, 0), **{"mlx5_1/1": under("eth7")}), named)
+    assert proof.verdict is Proof.REFUTED
+    assert "mlx5_1/1 carried 2048000 B" in proof.violations[0]
+    ours = prove_path(record(layer, Pattern.PINGPONG, eth1=(0, 0), **{"mlx5_1/1": under("eth7", "eth1")}), named)
+    assert ours.verdict is Proof.PROVEN
 
 
 def test_what_is_read_crosses_once():
@@ -184,13 +196,46 @@ def test_a_launch_is_proven_where_every_cell_is_and_refuted_where_one_is():
 
 
 def test_shared_memory_must_not_show_on_any_interface():
-    assert prove_path(record(Layer.MPI, Pattern.STREAM, lo=(30_000, 30_000)), MEMORY).violations == ()
-    (violation,) = prove_path(record(Layer.MPI, Pattern.STREAM, lo=(PAYLOAD, PAYLOAD)), MEMORY).violations
+    assert prove_path(record(Layer.MPI, Pattern.STREAM, hosts=SAME, lo=(30_000, 30_000)), MEMORY).violations == ()
+    (violation,) = prove_path(record(Layer.MPI, Pattern.STREAM, hosts=SAME, lo=(PAYLOAD, PAYLOAD)), MEMORY).violations
     assert "lo carried" in violation
 
 
+def test_what_a_loopback_speaks_against_is_told_as_what_may_be_other_programs():
+    found = prove_path(record(Layer.MPI, Pattern.STREAM, hosts=SAME, lo=(PAYLOAD, PAYLOAD)), MEMORY)
+    (violation,) = found.violations
+    assert "other programs of the machine use it as well, and this may be theirs" in violation
+    assert found.cells[0].may_be_others
+    beside = record(Layer.MPI, Pattern.STREAM, hosts=SAME, eth1=(0, 0), eth0=(PAYLOAD, PAYLOAD))
+    assert not prove_path(beside, NETWORK).cells[0].may_be_others
+
+
+def test_a_loopback_speaks_against_no_rank_that_is_alone_on_its_machine():
+    """It reaches no other rank by it, whatever other programs do there."""
+    interfaces = {"eth1": (PAYLOAD, PAYLOAD), "lo": (10**9, 10**9)}
+    assert prove_path(record(Layer.TCP, Pattern.PINGPONG, **interfaces), NETWORK).verdict is Proof.PROVEN
+    assert prove_path(record(Layer.TCP, Pattern.PINGPONG, hosts=SAME, **interfaces), NETWORK).verdict is Proof.REFUTED
+    emulated = NETWORK.model_copy(update={"is_emulated": True})
+    assert prove_path(record(Layer.TCP, Pattern.PINGPONG, **interfaces), emulated).verdict is Proof.REFUTED
+
+
+def test_a_loopback_proves_nothing_of_a_program_whose_payload_nobody_knows():
+    found = prove_path(record(Layer.MPI, Pattern.WORKLOAD, hosts=SAME, lo=(10**9, 10**9)), LOCAL)
+    assert (found.verdict, found.cells[0].may_be_others) == (Proof.UNKNOWN, True)
+    assert "this may be theirs" in found.unknown[0]
+
+
+def test_mpi_over_a_loopback_is_proven_only_where_others_cannot_account_for_its_bytes():
+    own, others = (2 * PAYLOAD, 2 * PAYLOAD), (100 * PAYLOAD, 100 * PAYLOAD)
+    assert prove_path(record(Layer.MPI, Pattern.STREAM, hosts=SAME, lo=own), LOCAL).verdict is Proof.PROVEN
+    assert prove_path(record(Layer.MPI, Pattern.STREAM, hosts=SAME, lo=others), LOCAL).verdict is Proof.UNKNOWN
+    # What a socket sends to an address of the loopback goes over nothing else.
+    assert prove_path(record(Layer.TCP, Pattern.STREAM, hosts=SAME, lo=others), LOCAL).verdict is Proof.PROVEN
+    assert prove_path(record(Layer.MPI, Pattern.STREAM, hosts=SAME, lo=(0, 0)), LOCAL).verdict is Proof.REFUTED
+
+
 def test_what_a_machine_does_beside_it_has_the_time_from_the_begin_of_a_cell_to_its_end():
-    found = record(Layer.MPI, Pattern.ALLREDUCE, lo=(400_000, 400_000))
+    found = record(Layer.MPI, Pattern.ALLREDUCE, hosts=SAME, lo=(400_000, 400_000))
     end = found.cells[0].end
     assert end is not None
     assert len(prove_path(found, MEMORY).violations) == 1
@@ -281,3 +326,103 @@ def test_a_congestor_may_load_the_fabric_and_nothing_else():
     assert violations(record(Layer.TCP, Pattern.PINGPONG, congestor=congestor, eth1=(many, many))) == ()
     elsewhere = record(Layer.TCP, Pattern.PINGPONG, congestor=congestor, eth1=(many, many), eth0=(many, many))
     assert "eth0 carried" in violations(elsewhere)[0]
+
+
+def on_hosts(found: Record, **others: dict[str, InterfaceBytes]) -> Record:
+    """The record with what other hosts counted."""
+    (one,) = found.cells
+    assert one.end is not None
+    one.end = one.end.model_copy(update={"other_hosts": others})
+    return found
+
+
+def counted(sent: int, received: int) -> InterfaceBytes:
+    return InterfaceBytes(sent=sent, received=received)
+
+
+FINE = counted(PAYLOAD, PAYLOAD)
+
+
+def test_the_other_host_of_a_pair_must_have_received_what_the_first_has_sent():
+    stream = record(Layer.MPI, Pattern.STREAM, eth1=(PAYLOAD, 20_000))
+    assert prove_path(on_hosts(stream, n1={"eth1": counted(20_000, PAYLOAD)}), NETWORK).verdict is Proof.PROVEN
+    (violation,) = prove_path(on_hosts(stream, n1={"eth1": counted(20_000, 3_000)}), NETWORK).violations
+    assert "on n1: eth1 received 3000 B, but the payload is 1024000 B" in violation
+
+
+@pytest.mark.parametrize("pattern", [Pattern.ALLREDUCE, Pattern.CHAOS, Pattern.PAIRS])
+def test_one_host_of_many_whose_traffic_took_another_way_refutes_a_launch_and_is_named(pattern: Pattern):
+    four = (0, 1, 2, 3)
+    clean = on_hosts(
+        record(Layer.MPI, pattern, ranks=four, eth1=(PAYLOAD, PAYLOAD)),
+        n1={"eth1": FINE},
+        n2={"eth1": FINE},
+        n3={"eth1": FINE},
+    )
+    assert prove_path(clean, NETWORK).verdict is Proof.PROVEN
+    strayed = on_hosts(clean, n1={"eth1": FINE}, n2={"eth1": counted(500, 500), "eth0": FINE}, n3={"eth1": FINE})
+    (violation,) = prove_path(strayed, NETWORK).violations
+    assert "on n2: eth0 carried 2048000 B" in violation
+
+
+def test_a_program_of_unknown_payload_may_be_silent_on_another_host_but_not_talk_elsewhere_there():
+    made = record(Layer.MPI, Pattern.WORKLOAD, ranks=(0, 1), eth1=(900_000, 900_000))
+    for there, verdict in (
+        ({"eth1": counted(0, 0)}, Proof.PROVEN),
+        ({"eth1": counted(900_000, 900_000), "ctl0": counted(30_000, 9_000)}, Proof.PROVEN),
+        ({"eth1": counted(4_000, 4_000), "eth0": counted(80_000, 80_000)}, Proof.UNKNOWN),
+        ({"eth1": counted(4_000, 4_000), "eth0": counted(9_000_000, 80_000)}, Proof.REFUTED),
+    ):
+        assert prove_path(on_hosts(made, n1=there), NETWORK).verdict is verdict, there
+
+
+def test_a_host_that_nobody_counted_makes_the_path_unknown_where_others_were_and_old_records_are_as_they_were():
+    three = record(Layer.MPI, Pattern.ALLREDUCE, ranks=(0, 1, 2), eth1=(PAYLOAD, PAYLOAD))
+    assert prove_path(three, NETWORK).verdict is Proof.PROVEN
+    (why,) = prove_path(on_hosts(three, n1={"eth1": FINE}), NETWORK).unknown
+    assert "nobody counted what went over the interfaces of n2" in why
+
+
+def by_subnet(found: Record, *interfaces: str | None) -> Record:
+    """The record with what each rank has found in the fabric's subnet."""
+    assert found.header is not None
+    ranks = [
+        one.model_copy(update={"interface": name}) for one, name in zip(found.header.ranks, interfaces, strict=False)
+    ]
+    found.header = found.header.model_copy(update={"ranks": tuple(ranks)})
+    return found
+
+
+SUBNET = Fabric.model_validate({"name": "far", "subnet": "10.1.0.0/24"})
+
+
+def test_by_a_subnet_each_host_has_an_interface_of_its_own_name():
+    made = by_subnet(record(Layer.MPI, Pattern.WORKLOAD, eth1=(900_000, 900_000)), "eth1", "eno2")
+    proof = prove_path(on_hosts(made, n1={"eno2": counted(900_000, 900_000)}), SUBNET)
+    assert (proof.verdict, proof.interfaces) == (Proof.PROVEN, {"n0": "eth1", "n1": "eno2"})
+
+
+def test_an_interface_that_was_not_identified_is_said_and_refutes_nothing():
+    made = by_subnet(record(Layer.MPI, Pattern.WORKLOAD, eno2=(9_000_000, 9_000_000)), None, "eno2")
+    proof = prove_path(made, SUBNET)
+    assert (proof.verdict, proof.violations) == (Proof.UNKNOWN, ())
+    assert proof.unknown[0].endswith("the interface of fabric far was not identified on n0")
+
+
+def test_what_carries_a_tunnel_is_no_other_way_and_one_that_nobody_knows_refutes_nothing():
+    tunnel = Fabric(name="overlay", interface="vx0")
+    made = record(Layer.MPI, Pattern.STREAM, vx0=(PAYLOAD, 9_000), eth0=(2 * PAYLOAD, 20_000), eno1=under("eth0"))
+    assert prove_path(made, tunnel).verdict is Proof.REFUTED
+    known = prove_path(made, tunnel, carriers={"n0": {"vx0": ("eth0",)}})
+    assert (known.verdict, known.carriers) == (Proof.PROVEN, {"n0": ("eth0",)})
+    unknown = prove_path(made, tunnel, carriers={"n0": {"vx0": (UNKNOWN_CARRIER,)}})
+    assert (unknown.verdict, unknown.violations) == (Proof.UNKNOWN, ())
+    assert "vx0 is a tunnel, and nobody can tell what carries it" in unknown.unknown[0]
+    elsewhere = record(Layer.MPI, Pattern.STREAM, vx0=(PAYLOAD, 9_000), eth0=(PAYLOAD, 9_000), eth5=(PAYLOAD, 9_000))
+    assert "eth5 carried" in prove_path(elsewhere, tunnel, carriers={"n0": {"vx0": ("eth0",)}}).violations[0]
+
+
+def test_what_stays_on_a_host_need_not_have_crossed_its_interface():
+    incast = [channel(1, 0, 500), channel(4, 0, 900)]
+    found = record(Layer.TCP, Pattern.INCAST, ranks=(0, 1, 4), channels=incast, eth1=(0, 500))
+    assert violations(found) == ()

@@ -38,6 +38,7 @@ def told(setting: Setting) -> set[str]:
     return {event.launch.launch_id for event in setting.events if isinstance(event, LaunchFinished)}
 
 
+@pytest.mark.slow
 def test_what_was_told_as_finished_is_there_whenever_the_power_goes(disk: Disk, setting: Setting, tmp_path: Path):
     number = count()
     moments = []
@@ -56,6 +57,7 @@ def test_what_was_told_as_finished_is_there_whenever_the_power_goes(disk: Disk, 
     assert set(moments) >= set(range(len(setting.ids)))  # the power went before, between and after all launches
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_from_what_a_power_loss_left(disk: Disk, setting: Setting, tmp_path: Path):
     lefts: list[Path] = []
     setting_off = count()

@@ -14,21 +14,26 @@ from fabricbench.campaign import failure, preflight
 from fabricbench.campaign import run as running
 from fabricbench.campaign.events import Event, NodesAsked, Notice
 from fabricbench.campaign.plan import plan_run
-from fabricbench.campaign.preflight import examine_venue, read_inventories
+from fabricbench.campaign.preflight import _understood, examine_venue, read_inventories
 from fabricbench.campaign.run import resume_run, start_run
 from fabricbench.campaign.run_directory import RunDirectory, StoredPlan
 from fabricbench.campaign.specification import Campaign, Experiment
 from fabricbench.campaign.trust import seal_plan
 from fabricbench.campaign.venue import Standing, Twins
-from fabricbench.errors import EnvironmentLacks, UsageError
+from fabricbench.errors import EnvironmentLacks
 from fabricbench.lab import Lab, lab_support, parse_fabrics
-from fabricbench.launch.mpi import find_starter
+from fabricbench.launch.asking import Answer
+from fabricbench.launch.library import mpich
+from fabricbench.launch.mpi import MpiStarter, find_starter
+from fabricbench.launch.slurm import SlurmLauncher
 from fabricbench.launch.ssh import SshLauncher
+from fabricbench.launch.starter import hydra, srun
 from fabricbench.model import Layer, Pattern
 from fabricbench.record.journal import Happened, Journal
 from fabricbench.record.manifest import read_manifest
 from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
-from fabricbench.testbed.preflight_result import Preflight
+from fabricbench.testbed.names import LookUp
+from fabricbench.testbed.preflight_result import Preflight, Silent
 from support.calling import Call
 from support.fake_nodes import FakeNodes, interface
 
@@ -180,10 +185,23 @@ def test_a_refused_run_leaves_the_place_as_it_was_and_starts_there_later(
     if was_there:
         where.mkdir(parents=True)
     code, out, said = fabricbench("run", "quick", "--testbed", rack, "-o", where)
-    assert (code, out) == (2, "")
+    assert (code, out) == (3, "")
     assert "c2, fabric fast: found MTU 1500 of eth1; needed: MTU 9000" in said
     assert (where.exists(), where.parent.exists()) == (was_there, was_there)
     assert not was_there or list(where.iterdir()) == []
+
+
+@pytest.mark.usefixtures("nodes")
+def test_a_run_whose_plan_cannot_be_written_leaves_the_place_as_it_was(
+    rack: Path, tmp_path: Path, fabricbench: Call, monkeypatch: pytest.MonkeyPatch
+):
+    def full(*_: object) -> None:
+        raise EnvironmentLacks("no space left on the disk")
+
+    monkeypatch.setattr("fabricbench.campaign.run_directory.replace_text", full)
+    where = tmp_path / "runs/today"
+    code, _, said = fabricbench("run", "quick", "--testbed", rack, "-o", where)
+    assert (code, "no space left" in said, where.exists()) == (3, True, False)
 
 
 def test_a_directory_that_is_not_empty_is_refused_before_any_node_is_asked(
@@ -254,9 +272,9 @@ def test_the_manifest_says_how_the_testbed_was_found_or_that_nobody_looked(tmp_p
 
 
 @pytest.mark.usefixtures("nodes")
-def test_a_wrong_interface_is_a_mistake_in_the_testbed():
+def test_an_interface_that_is_not_there_is_told_before_anything_is_written():
     wrong = rack_of(Fabric(name="slow", interface="eth9"))
-    with pytest.raises(UsageError, match="no interface eth9; there are lo, eth0, eth1"):
+    with pytest.raises(EnvironmentLacks, match="no interface eth9; there are lo, eth0, eth1"):
         start_run(
             Path("unused"), CAMPAIGN, Standing(given=wrong), plan_run(CAMPAIGN, wrong, seed=1), notify=lambda _: None
         )
@@ -294,7 +312,7 @@ def test_a_resumed_run_asks_the_nodes_and_what_is_wrong_with_them_refuses_it_and
     assert "c1: found fabricbench 0.0.1" in said
     assert whole(begun) == before
     nodes.answer("c1", interfaces=[interface("eth0", 9000, "10.1.0.2/24"), interface("eth1", 9000, "10.2.0.2/24")])
-    assert fabricbench("resume", begun.path)[0] == 2
+    assert fabricbench("resume", begun.path)[0] == 3
     assert whole(begun) == before
 
 
@@ -332,7 +350,7 @@ def test_a_lab_whose_switch_has_ended_is_refused_and_brought_back_by_down_and_up
         lost = lab.lost()
         assert lost is not None
         launch = plan_run(CAMPAIGN, lab.testbed(), seed=1).launches[0]
-        hint = failure.testbed_lost(launch, lost, tmp_path).hint or ""
+        hint = failure.testbed_lost(launch, lost, tmp_path, is_started=True).hint or ""
         assert f"`fabricbench lab down {name}`" in hint
         assert "run's own" not in hint
     finally:
@@ -365,3 +383,53 @@ def test_nodes_of_a_lab_that_are_reached_as_if_over_ssh_are_found_as_they_are(
         } == {("mtu", second.name)}
     finally:
         lab.down()
+
+
+@pytest.mark.parametrize(
+    "stderr",
+    [
+        (
+            "srun: error: Task launch for StepId=7.1 failed on node c1: Communication connection failure\n"
+            "srun: error: Application launch failed: Communication connection failure\nsrun: Job step aborted\n"
+        ),
+        "srun: error: Unable to create step for job 7: Required node not available (down, drained or reserved)\n",
+    ],
+)
+def test_a_node_whose_slurmd_is_dead_is_no_matter_of_our_doctor(stderr: str):
+    starter = MpiStarter("/usr/bin/srun", srun, "22.05.8", mpich, "5.0")
+    launcher = SlurmLauncher(starter, rack_of(nodes=("c1",)))
+    silent = _understood("c1", Answer(exit_code=1, stderr=stderr), launcher)
+    assert isinstance(silent, Silent)
+    assert "doctor" not in silent.found
+    assert "scontrol show node c1" in silent.action
+    assert "slurmd" in silent.action
+
+
+def test_a_doctor_that_fails_in_a_step_is_still_what_failed():
+    starter = MpiStarter("/usr/bin/srun", srun, "22.05.8", mpich, "5.0")
+    stderr = "ModuleNotFoundError: No module named 'fabricbench'\nsrun: error: c1: task 0: Exited with exit code 1\n"
+    silent = _understood("c1", Answer(exit_code=1, stderr=stderr), SlurmLauncher(starter, rack_of(nodes=("c1",))))
+    assert isinstance(silent, Silent)
+    assert "no fabricbench in" in silent.found
+
+
+def test_a_node_that_is_reached_by_the_testbeds_own_tokens_is_not_blamed_on_ssh():
+    starter = MpiStarter("/opt/bin/mpiexec", hydra, "5.0", mpich, "5.0")
+    testbed = rack_of(nodes=("c1",)).model_copy(update={"reach": ("kubectl", "exec", "{node}", "--", "{program}")})
+    silent = _understood("c1", Answer(problem="there was no answer within 30 s"), SshLauncher(starter, testbed))
+    assert isinstance(silent, Silent)
+    assert silent.action == "see how long `kubectl exec c1 -- true` takes here, and what it says"
+
+
+def test_a_node_whose_name_nobody_tells_is_not_blamed_on_a_firewall(nodes: FakeNodes, monkeypatch: pytest.MonkeyPatch):
+    nodes.behave("c1", "exit 0")
+    monkeypatch.setattr(
+        "fabricbench.campaign.preflight.ask_all",
+        lambda asked, *_: dict.fromkeys(asked, Answer(problem="there was no answer within 30 s")),
+    )
+    monkeypatch.setattr(
+        "fabricbench.campaign.preflight.look_up_all", lambda names: {name: LookUp(is_silent=True) for name in names}
+    )
+    (silent, *_) = examine_venue(Standing(given=rack_of()), None, lambda _: None).errors
+    assert "no name server here told within 2 s" in silent.found
+    assert "/etc/resolv.conf" in silent.action

@@ -10,11 +10,14 @@ import pytest
 
 from fabricbench.campaign.events import Event, LaunchStarted, Notice
 from fabricbench.campaign.plan import plan_run
-from fabricbench.campaign.preflight import SAMPLE_S, busy_processors, other_load
+from fabricbench.campaign.quietness import SAMPLE_S, OtherLoad, busy_processors, other_load
 from fabricbench.campaign.run import start_run
 from fabricbench.campaign.specification import Campaign, Experiment
 from fabricbench.campaign.venue import Standing
 from fabricbench.launch.launcher import Launcher
+from fabricbench.quantity import count
+from fabricbench.record.manifest import read_manifest
+from fabricbench.testbed.advice import findings_in
 from fabricbench.testbed.model import Launcher as LauncherName
 from fabricbench.testbed.model import Testbed
 from support.fake_launcher import FakeLauncher
@@ -40,9 +43,9 @@ def test_busy_is_what_is_neither_idle_nor_waiting_for_a_disk_and_stolen_time_is_
 def load_of(before: str, after: str) -> str | None:
     readings = iter([before, after])
     waited: list[float] = []
-    told = other_load(read=lambda: next(readings), wait=waited.append, cpus=[0, 1])
+    other = other_load(read=lambda: next(readings), wait=waited.append, cpus=[0, 1])
     assert waited == [SAMPLE_S]
-    return told
+    return other.words()
 
 
 def test_a_busy_machine_is_told_of_and_a_quiet_one_is_not():
@@ -52,12 +55,13 @@ def test_a_busy_machine_is_told_of_and_a_quiet_one_is_not():
     assert "0.8 of 2 processors do other work (load average " in told
 
 
-@pytest.mark.parametrize("warning", ["this machine is busy", None])
-def test_a_run_on_this_machine_says_so_before_its_first_launch(
-    warning: str | None, testbed: Testbed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("busy", [0.8, 0.0])
+def test_a_run_on_this_machine_says_so_before_its_first_launch_and_keeps_it(
+    busy: float, testbed: Testbed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     crowded = "processor 1 serves the switches of labs a and b"
-    monkeypatch.setattr("fabricbench.campaign.run.other_load", lambda: warning)
+    other = OtherLoad(busy=busy, processors=2)
+    monkeypatch.setattr("fabricbench.campaign.run.other_load", lambda: other)
     monkeypatch.setattr("fabricbench.campaign.run.crowding", lambda: [crowded])
 
     @contextmanager
@@ -73,4 +77,14 @@ def test_a_run_on_this_machine_says_so_before_its_first_launch(
     start_run(tmp_path / "run", campaign, Standing(given=in_a_lab), plan, notify=events.append, preflight=False)
     first = next(place for place, event in enumerate(events) if isinstance(event, LaunchStarted))
     notices = [event.text for event in events[:first] if isinstance(event, Notice)]
-    assert notices == [text for text in (warning, crowded) if text is not None]
+    assert notices[-1] == crowded
+    assert [text.startswith("this machine is busy: 0.8 of 2 processors") for text in notices[:-1]] == [True] * bool(
+        busy
+    )
+    for facts in read_manifest(tmp_path / "run").inventory.values():
+        usable = int(facts["cpu.usable"])
+        assert float(facts["load"]) == pytest.approx(busy / 2 * usable, abs=0.01)
+        told = [finding for _, subject, finding in findings_in(facts) if subject == "load"]
+        assert told == (
+            [f"the machine is busy: load {busy / 2 * usable:.1f} on {count(usable, 'processor')}"] if busy else []
+        )

@@ -13,7 +13,7 @@ from fabricbench.campaign.rdma_preset import NAME, SIZES, rdma_campaign
 from fabricbench.campaign.specification import Campaign
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Pattern, RdmaDoor
-from fabricbench.patterns import USUAL_LAYERS
+from fabricbench.pattern_facts import USUAL_LAYERS
 from fabricbench.record.probe_plan import PlanProbe
 from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
 from fabricbench.testbed.wire import Wire
@@ -161,3 +161,24 @@ def test_a_testbed_without_rdma_is_told_what_to_write():
 def test_a_fabric_beside_those_with_rdma_is_to_be_left_out():
     with pytest.raises(UsageError, match="fabric eth carries nothing that campaign rdma measures"):
         planned(bed_of(rail("roce", 100e9), rail("eth", 1e9, has_rdma=False)))
+
+
+def asking(**others: object) -> Campaign:
+    """A campaign of somebody who refuses to leave anything out, with an incast of large messages in it."""
+    experiment = {
+        "layers": ["rdma"],
+        "pattern": "incast",
+        "ranks": 2,
+        "message_bytes": ["1MiB"],
+        "maximum_seconds": "200ms",
+    }
+    return Campaign.model_validate({"name": "asked", "experiments": [{**experiment, **others}]})
+
+
+def test_a_time_out_longer_than_the_test_and_a_queue_longer_than_the_time_out_are_said():
+    short, slow = plan_run(asking(parameters={"timeout": 18}), bed_of(rail("rail100", 100e6)), seed=1).notes[-2:]
+    assert short.startswith(
+        "rdma: 1 test of 200 ms may lose all of their time to one lost packet: `timeout` 18 lets a sender wait 1.1 s"
+    )
+    assert slow.startswith("rdma: in 1 test what is under way takes up to 2.7 s over rail100")
+    assert plan_run(asking(), FAST, seed=1).notes == ()

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from fabricbench.analysis.sides import read_sides
-from fabricbench.campaign import attempt
-from fabricbench.campaign.events import Event, LaunchFinished
+from fabricbench.campaign import start
+from fabricbench.campaign.events import Event, LaunchFinished, Notice
 from fabricbench.campaign.execute import Execution
 from fabricbench.campaign.plan import plan_run
-from fabricbench.campaign.run import start_run
+from fabricbench.campaign.run import resume_run, start_run
 from fabricbench.campaign.run_directory import RunDirectory
 from fabricbench.campaign.specification import Campaign, Experiment
 from fabricbench.campaign.venue import OwnLab, Standing
@@ -24,7 +24,8 @@ from fabricbench.lab import Lab, lab_support, parse_fabrics
 from fabricbench.launch.lab import LabLauncher
 from fabricbench.launch.mpi import find_starter
 from fabricbench.model import Layer, Pattern
-from fabricbench.patterns import USUAL_LAYERS
+from fabricbench.pattern_facts import USUAL_LAYERS
+from fabricbench.record.manifest import looks_of
 from fabricbench.record.store import Run
 from fabricbench.testbed.model import Testbed
 from fabricbench.testbed.reading import local_testbed
@@ -70,6 +71,24 @@ def rewired(testbed: Testbed, fabric: str, **environment: str) -> Testbed:
     return testbed.model_copy(update={"fabrics": fabrics})
 
 
+@pytest.mark.mpi
+def test_a_run_whose_launches_take_longer_than_its_budget_ends_with_whole_blocks_and_says_so(tmp_path: Path):
+    venue, campaign = Standing(given=local_testbed()), campaign_of(Layer.MPI, blocks=5)
+    plan = plan_run(campaign, venue.testbed(), seed=1).model_copy(update={"budget_seconds": 1.0})
+    events: list[Event] = []
+    start_run(tmp_path / "run", campaign, venue, plan, notify=events.append, preflight=False)
+    (spent,) = [event.text for event in events if isinstance(event, Notice) and "budget" in event.text]
+    assert "the budget of 1 s is spent" in spent
+    assert "has 2 of 5 blocks; `fabricbench resume" in spent
+    run = Run.open(tmp_path / "run")
+    assert [side.blocks for side in read_sides([run])] == [[0, 1]] * 2
+    assert looks_of(run.manifest) == ()  # time ended it, not what was seen
+    resume_run(tmp_path / "run", notify=events.append, preflight=False)
+    assert len(Run.open(tmp_path / "run").launches) == 4
+    resume_run(tmp_path / "run", blocks=3, notify=events.append, preflight=False)
+    assert [side.blocks for side in read_sides([Run.open(tmp_path / "run")])] == [[0, 1, 2]] * 2
+
+
 @pytest.fixture
 def lab() -> Iterator[Lab]:
     if lab_support().mode == "none":
@@ -81,6 +100,7 @@ def lab() -> Iterator[Lab]:
         lab.down()
 
 
+@pytest.mark.tour
 @pytest.mark.mpi
 def test_a_campaign_runs_on_this_machine_alone(tmp_path: Path):
     run, events = measure(tmp_path / "run", campaign_of(*Layer), Standing(given=local_testbed()))
@@ -95,6 +115,7 @@ def test_a_campaign_runs_on_this_machine_alone(tmp_path: Path):
     assert "kernel.release" in inventory or len(inventory) > 10
 
 
+@pytest.mark.tour
 @pytest.mark.lab
 @pytest.mark.mpi
 def test_a_campaign_over_six_layers_runs_in_a_lab_of_its_own_and_every_path_is_proven(tmp_path: Path):
@@ -131,6 +152,7 @@ def test_a_campaign_over_six_layers_runs_in_a_lab_of_its_own_and_every_path_is_p
     assert all("missing" not in facts for facts in run.manifest.inventory.values())
 
 
+@pytest.mark.tour
 @pytest.mark.lab
 @pytest.mark.mpi
 def test_turns_and_matrices_of_four_nodes_are_measured_and_their_paths_proven(tmp_path: Path):
@@ -199,7 +221,7 @@ def test_a_hung_launch_in_a_lab_is_ended_with_all_its_ranks(tmp_path: Path, lab:
     directory.create()
     plan = plan_run(campaign_of(Layer.TCP), lab.testbed(), seed=1)
     launcher = LabLauncher(lab, find_starter(), None)
-    monkeypatch.setattr(attempt, "native_file", lambda _name, _build=None: hanging)
+    monkeypatch.setattr(start, "native_file", lambda _name, _build=None: hanging)
     one = plan.model_copy(update={"launches": plan.launches[:1]})
     with pytest.raises((RunIncomplete, EnvironmentLacks), match="hung: ended at its time limit"):
         Execution(directory, one, launcher, lambda _event: None, limit=lambda _estimate: 2.0).run()
@@ -218,7 +240,7 @@ def test_a_node_that_dies_ends_the_run_with_what_to_do(tmp_path: Path, lab: Lab)
         if isinstance(event, LaunchFinished) and event.launch.launch_id == plan.launches[1].launch_id:
             lab.entry.nodes["n1"].kill()
 
-    with pytest.raises(EnvironmentLacks, match="the measurer does not start") as raised:
+    with pytest.raises(EnvironmentLacks, match=r"node n1 of lab .* has ended") as raised:
         start_run(tmp_path / "run", campaign, Standing(given=lab.testbed()), plan, notify=kill_a_node)
     assert "fabricbench resume" in str(raised.value.hint)
     assert len(Run.open(tmp_path / "run").launches) == 2

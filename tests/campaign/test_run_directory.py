@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -12,7 +13,7 @@ from fabricbench.campaign.presets import QUICK
 from fabricbench.campaign.run import resume_run, start_run
 from fabricbench.campaign.run_directory import RunDirectory, StoredPlan
 from fabricbench.campaign.venue import OwnLab, Standing
-from fabricbench.errors import UsageError
+from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.lab import parse_fabrics
 from fabricbench.record.journal import Happened, Journal
 from fabricbench.testbed.model import Launcher, Testbed
@@ -93,7 +94,7 @@ def test_a_run_that_could_not_begin_leaves_nothing_and_can_be_started_again(tmp_
     (tmp_path / "was there").mkdir()
     for preflight in (True, False, True):
         for path in (tmp_path / "new/run", tmp_path / "was there"):
-            with pytest.raises(UsageError, match=r"no interface '?nowhere0"):
+            with pytest.raises(EnvironmentLacks, match=r"no interface '?nowhere0"):
                 start_run(path, QUICK, Standing(given=here), plan, notify=lambda _: None, preflight=preflight)
         assert [path.name for path in tmp_path.rglob("*")] == ["was there"]
 
@@ -160,3 +161,45 @@ def test_what_a_kill_left_half_written_is_gone_once_the_run_goes_on(
     (tmp_path / "notes.tmp").write_text("somebody's own")
     resume_run(tmp_path, notify=print, preflight=False)
     assert [path.name for path in tmp_path.rglob("*.tmp")] == ["notes.tmp"]
+
+
+@pytest.mark.parametrize("is_half", [False, True], ids=["whole line", "half a line"])
+def test_what_a_run_left_that_died_before_its_plan_was_whole_is_no_run_and_is_begun_anew(
+    tmp_path: Path, testbed: Testbed, monkeypatch: pytest.MonkeyPatch, *, is_half: bool
+):
+    path = tmp_path / "run"
+    stored = StoredPlan(campaign=QUICK, plan=plan_run(QUICK, testbed, seed=1), venue=Standing(given=testbed))
+    with monkeypatch.context() as killed:
+        killed.setattr("fabricbench.campaign.run_directory.replace_text", lambda *_: None)
+        path.mkdir()
+        RunDirectory(path).write_plan(stored)
+    if is_half:
+        os.truncate(path / "journal.jsonl", 20)
+    begun: list[list[Happened]] = []
+    monkeypatch.setattr(
+        running, "_execute", lambda *_, **__: begun.append([one.event for one in Journal(path).entries()])
+    )
+    start_run(path, QUICK, Standing(given=testbed), stored.plan, notify=print, preflight=False)
+    assert begun == [[Happened.DESCRIBED, Happened.PLANNED]]
+    assert RunDirectory(path).read_plan().plan == stored.plan
+
+
+def test_a_journal_that_tells_of_launches_is_no_stub(tmp_path: Path):
+    Journal(tmp_path).append(Happened.STARTED, "b00-slow")
+    with pytest.raises(UsageError, match="is not empty"):
+        RunDirectory(tmp_path).create()
+
+
+def test_a_run_that_has_no_disk_at_all_says_that_nothing_is_left_to_resume(
+    tmp_path: Path, testbed: Testbed, monkeypatch: pytest.MonkeyPatch
+):
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr("fabricbench.campaign.run_directory.synced", lambda _: None)
+    plan = plan_run(QUICK, testbed, seed=1)
+    with pytest.raises(EnvironmentLacks, match="no space left") as raised:
+        start_run(tmp_path / "run", QUICK, Standing(given=testbed), plan, notify=print, preflight=False)
+    assert "resume" not in str(raised.value.hint)
+    assert not (tmp_path / "run").exists()

@@ -10,7 +10,8 @@ from fabricbench.campaign.presets import PRESETS, preset
 from fabricbench.campaign.specification import Campaign, Experiment, campaign_of, read_campaign
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Pattern, Receive
-from fabricbench.patterns import NETWORK, PATTERNS, USUAL_LAYERS, Family
+from fabricbench.pattern_facts import NETWORK, USUAL_LAYERS, Family
+from fabricbench.patterns import PATTERNS
 from fabricbench.record.probe_plan import Stopping
 from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
 
@@ -159,7 +160,8 @@ def test_a_preset_that_is_none_is_refused_with_the_names_of_those_there_are():
 @pytest.mark.parametrize(
     ("layers", "parameters", "said"),
     [
-        ('["tcp"]', '{ kernel = "copy" }', "kernel is none of tcp; it is what layer memory does"),
+        ('["tcp"]', '{ kernel = "copy" }', "kernel is none of tcp; it is what layer memory can do"),
+        ('["tcp", "udp"]', "{ window = 64 }", "window is none of udp; it is what layers tcp, rdma, mpi can do"),
         ('["memory"]', '{ kernel = "quad" }', "found 'quad', needed one of copy, scale, add, triad"),
         ('["memory"]', '{ colour = "red" }', "stream has no 'colour'; it has kernel"),
     ],
@@ -219,7 +221,7 @@ def test_a_congestor_is_a_flood_of_one_or_more_sizes():
         ({"ranks": [1, 1]}, r"found \[1, 1\], needed each rank once"),
         ({"ranks": "most"}, "found 'most', needed \"all\", how many ranks, or their numbers"),
         ({"ranks": True}, "found True, needed"),
-        ({"parameters": {"flow": 4}}, "incast has no 'flow'; it has flows; did you mean 'flows'"),
+        ({"parameters": {"flow": 4}}, "incast has no 'flow'; it has flows, address_family; did you mean 'flows'"),
         ({"parameters": {"flows": 0}}, "parameters.flows: found 0, needed a whole number from 1 to 256"),
         ({"parameters": {"flows": 1.5}}, "parameters.flows: found 1.5, needed a whole number"),
         ({"parameters": {"flows": []}}, "parameters.flows: found an empty list"),
@@ -230,9 +232,9 @@ def test_a_congestor_is_a_flood_of_one_or_more_sizes():
         ({"parameters": {"door": []}}, r"parameters.door: found \(\), needed the name"),
         (
             {"pattern": "pairs", "parameters": {"schedule": "rond"}},
-            "needed one of alone, rounds; did you mean 'rounds'",
+            "needed one of alone, rounds, halves; did you mean 'rounds'",
         ),
-        ({"pattern": "exchange", "parameters": {"flows": 2}}, "exchange has no 'flows'; it has none"),
+        ({"pattern": "exchange", "parameters": {"flows": 2}}, "exchange has no 'flows'; it has address_family"),
         ({"message_bytes": []}, "message_bytes: missing, it is required"),
         ({"layers": ["mpi"], "pattern": "barrier"}, "message_bytes: barrier has no size to choose"),
         (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -259,4 +260,47 @@ def test_an_mpi_of_somebody_elses_testbed_is_told_of_and_nothing_of_it_runs(
     assert f"MPI site: a login shell here runs 'touch {tmp_path}/loaded'" in raised.value.message
     assert "MPI site: programs built by /tmp/mpicxx, run inside 'sh -c'" in raised.value.message
     assert not (tmp_path / "loaded").exists()
+    assert not started
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives a file to another user")
+def test_a_key_that_somebody_else_has_put_there_seals_nothing(tmp_path: Path, testbed: Testbed):
+    directory = written(tmp_path, testbed)
+    seal_plan(directory)
+    key = tmp_path / "state/fabricbench/plan.key"
+    os.chown(key, 65534, 65534)
+    assert not is_sealed(directory)
+    seal_plan(directory)
+    assert is_sealed(directory)
+    assert (key.stat().st_uid, key.stat().st_mode & 0o777) == (os.geteuid(), 0o600)
+
+
+def test_the_directory_of_the_key_is_nobody_elses_whatever_the_umask(tmp_path: Path, testbed: Testbed):
+    directory = written(tmp_path, testbed)
+    state = tmp_path / "state/fabricbench"
+    before = os.umask(0o002)
+    try:
+        seal_plan(directory)
+        assert (state.stat().st_mode & 0o777, (state / "plan.key").stat().st_mode & 0o777) == (0o700, 0o600)
+        state.chmod(0o775)  # as earlier versions made it
+        assert is_sealed(directory)
+    finally:
+        os.umask(before)
+    assert state.stat().st_mode & 0o777 == 0o700
+    (state / "plan.key").chmod(0o640)
+    assert not is_sealed(directory)
+
+
+@pytest.mark.parametrize("mode", [0o664, 0o644, 0o602])
+def test_a_key_that_others_may_read_or_write_proves_nothing_and_it_is_said_what_to_do(
+    tmp_path: Path, local: Testbed, started: list[StoredPlan], mode: int
+):
+    directory = written(tmp_path, local)
+    edit(directory, lambda data: data["plan"]["fabrics"][0].update(mpi_environment={"LD_PRELOAD": "/e.so"}))
+    seal_plan(directory)
+    key = tmp_path / "state/fabricbench/plan.key"
+    key.chmod(mode)
+    with pytest.raises(UsageError, match=f"others may have read or written {re.escape(str(key))}") as raised:
+        resume_run(directory.path, notify=print)
+    assert f"`rm {key}`: the next run makes another" in str(raised.value.hint)
     assert not started

@@ -150,7 +150,7 @@ def test_a_plan_for_a_lab_needs_no_lab(inside: Inside):
         (("quick", "--testbed", "local", "--nodes", "4"), 2, "--nodes says how large a lab is to be built"),
         (("quick", "--testbed", "local", "--budget", "soon"), 2, "--budget: 'soon' is not a time"),
         (("quick", "--testbed", "local", "--budget", "3s"), 2, "a budget of 3 s is too small"),
-        (("quick", "--testbed", "local", "--blocks", "1"), 2, "1 blocks are too few"),
+        (("quick", "--testbed", "local", "--blocks", "1"), 2, "--blocks 1 is too few"),
         (
             ("quick", "--testbed", "local", "--blocks", "90", "--budget", "1min"),
             2,

@@ -48,6 +48,7 @@ def hostile_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -58,6 +59,9 @@ def hostile_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("compare", "--format", "markdown"),
         ("compare", "--format", "json"),
         ("selfcheck",),
+        ("trend",),
+        ("trend", "--format", "markdown"),
+        ("runs",),
     ],
 )
 def test_a_report_shows_what_acts_without_acting(hostile_run: Path, fabricbench: Call, arguments: tuple[str, ...]):
@@ -67,6 +71,7 @@ def test_a_report_shows_what_acts_without_acting(hostile_run: Path, fabricbench:
     assert acting_in(out + err) == []
 
 
+@pytest.mark.slow
 def test_a_page_shows_what_reorders_a_line_without_reordering(hostile_run: Path, fabricbench: Call, tmp_path: Path):
     code, _, err = fabricbench("report", hostile_run, "-o", tmp_path / "page.html")
     assert code == 0, err

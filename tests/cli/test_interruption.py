@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from fabricbench.campaign.events import Event, NodesAsked, Notice, RunStarted, Tick
-from fabricbench.campaign.run_directory import PLAN
 from fabricbench.cli.progress import ENDING, interruptible
 from fabricbench.errors import Interrupted, RunIncomplete
+from fabricbench.record.integrity import PLAN
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,11 +15,14 @@ from typer.testing import CliRunner, Result
 import fabricbench.campaign.plan
 import fabricbench.campaign.venue
 import fabricbench.cli.run
+from fabricbench.analysis.findings import NetworkMap
 from fabricbench.analysis.network_map import CONFIRMATION
 from fabricbench.campaign.preparing import Prepared
 from fabricbench.cli import app
+from fabricbench.cli.map import render
+from fabricbench.cli.output import Format
 from fabricbench.errors import UsageError
-from fabricbench.model import Layer, Pattern
+from fabricbench.model import Layer, Metric, Pattern
 from support.synthetic_run import Noise, SyntheticCell, synthetic_testbed, write_synthetic_run
 
 PAIRS = tuple((one, other) for one in range(4) for other in range(one + 1, 4))
@@ -34,15 +38,16 @@ def write(directory: Path, slow_node: int | None = None, seed: int = 1) -> None:
 
 
 def show(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(app, ["map", *map(str, arguments)])
+    return CliRunner().invoke(app, ["map", *map(str, arguments)], env={"COLUMNS": "400"})
 
 
 def test_a_healthy_network_is_said_to_be_so_above_its_matrix(tmp_path: Path):
     write(tmp_path)
     result = show(tmp_path)
     assert result.exit_code == 0, result.output
-    assert result.stdout.startswith("No node, pair or direction is slow.")
-    assert "net, tcp pairs of 1 KiB" in result.stdout
+    assert result.stdout.startswith("No node, pair or direction was found slow.")
+    within = r"the slowest pair, n\d with n\d, is 0\.\d % slower than the median one, within the margin of 5 %"
+    assert re.search(rf"net, tcp pairs of 1 KiB: {within}", result.stdout)
     assert [line.split()[0] for line in result.stdout.splitlines()[-4:]] == ["n0", "n1", "n2", "n3"]
 
 
@@ -62,7 +67,7 @@ def test_a_second_run_beside_it_confirms_or_clears(tmp_path: Path):
     other = tmp_path / "other"
     write(other, slow_node=2)
     write(other / CONFIRMATION, seed=2)
-    assert show(other).stdout.startswith("No node, pair or direction is slow.")
+    assert show(other).stdout.startswith("No node, pair or direction was found slow.")
 
 
 def test_json_holds_every_field_and_csv_a_row_for_each_pair(tmp_path: Path):
@@ -85,7 +90,7 @@ def test_slow_pairs_without_a_cause_are_never_called_nobody(tmp_path: Path):
     write_synthetic_run(tmp_path, cells=[cell], blocks=3, noise=Noise(0.005, 0.02), testbed=BED)
     result = show(tmp_path)
     assert result.exit_code == 0
-    assert "No node, pair or direction is slow" not in result.stdout
+    assert "No node, pair or direction was found slow" not in result.stdout
     assert "Cannot be named yet: 3 pairs are 3.0 times to 5.0 times slower than the others" in result.stdout
     assert "n2 with n3 (5.0 times)" in result.stdout
     (one,) = json.loads(show(tmp_path, "--format", "json").stdout)
@@ -128,7 +133,7 @@ def test_whoever_looks_slow_is_measured_again_before_being_accused(tmp_path: Pat
     assert result.exit_code == 0, result.output
     assert measured == [tmp_path / "run", tmp_path / "run" / CONFIRMATION]
     assert "measured again before anybody is accused" in result.stderr
-    assert result.stdout.startswith("No node, pair or direction is slow.")
+    assert result.stdout.startswith("No node, pair or direction was found slow.")
 
 
 def test_a_layer_without_a_stream_cannot_be_mapped(tmp_path: Path, measured: list[Path]):
@@ -144,3 +149,32 @@ def test_every_form_says_that_the_links_are_emulated(tmp_path: Path):
     assert {one["origin"] for one in json.loads(show(tmp_path, "--format", "json").stdout)} == {"emulated"}
     rows = list(csv.DictReader(io.StringIO(show(tmp_path, "--format", "csv").stdout)))
     assert {row["origin"] for row in rows} == {"emulated"}
+
+
+def test_the_verdict_fits_the_terminal(tmp_path: Path):
+    write(tmp_path, slow_node=2)
+    told = CliRunner().invoke(app, ["map", str(tmp_path)], env={"COLUMNS": "80"}).stdout.partition("\n\n")[0]
+    assert max(map(len, told.splitlines())) <= 80
+    assert "suspected only: one run, not measured again" in " ".join(told.split())
+
+
+def test_a_matrix_that_is_wider_than_the_terminal_is_in_parts_and_no_number_is_broken():
+    hosts = tuple(f"n{number}" for number in range(12))
+    rows = tuple(tuple(None if one == other else 94.1e6 for other in hosts) for one in hosts)
+    network = NetworkMap(
+        fabric="net",
+        layer=Layer.TCP,
+        pattern=Pattern.PAIRS_STREAM,
+        schedule="alone",
+        message_bytes=65536,
+        metric=Metric.THROUGHPUT,
+        launches=1,
+        hosts=hosts,
+        matrix=rows,
+        slow=(),
+        is_judged=True,
+    )
+    text = render([network], Format.TEXT, {}, width=80)
+    assert max(map(len, text.splitlines())) <= 80
+    assert text.count("94.1 Mbit/s") == 12 * 11
+    assert text.count("(median of 1 launch)") == text.count("from \\ to") > 1

@@ -1,4 +1,4 @@
-"""What `run` says at its end: what failed, and that nothing is there where nothing was measured."""
+"""What `run` and `resume` say at their end: what was lost before anything else, and the verdict of what is left."""
 
 from __future__ import annotations
 
@@ -6,45 +6,53 @@ from pathlib import Path
 
 import pytest
 
-from fabricbench.campaign.specification import Campaign, CampaignTable
-from fabricbench.cli.run import show_verdict
+from fabricbench.campaign.failure import LaunchesFailed
+from fabricbench.cli.run import conclude
 from fabricbench.errors import RunIncomplete
-from fabricbench.model import Layer, Pattern
-from support.synthetic_run import SyntheticCell, write_synthetic_run
+from support.lost_runs import lost_run, trip
 
-
-def pingpong(size: int = 64, fails_in: frozenset[int] = frozenset()) -> SyntheticCell:
-    medians = {"slow": 100e3, "fast": 20e3}
-    return SyntheticCell(Layer.TCP, Pattern.PINGPONG, size, medians, samples=20, fails_in=fails_in)
+EVERY = [f"b{block:02d}-{fabric}" for block in range(6) for fabric in ("slow", "fast")]
 
 
 def test_a_run_in_which_nothing_was_measured_is_incomplete_and_says_why(tmp_path: Path):
-    run = write_synthetic_run(tmp_path, cells=[pingpong(fails_in=frozenset({0, 1}))], blocks=2)
+    run = lost_run(tmp_path / "run", cells=[trip(fails_in=range(6))])
     with pytest.raises(
-        RunIncomplete, match=r"all 4 launches of .* are over, and none has a test that counts"
+        RunIncomplete, match="gave nothing on either fabric: all 12 launches without a result"
     ) as caught:
-        show_verdict(run.path)
-    assert "slow: tcp pingpong 64 B, 2 launches: no answer" in caught.value.message
+        conclude(run.path)
+    assert "(no answer)" in caught.value.message
     assert f"fabricbench show {run.path} --summary" in str(caught.value.hint)
 
 
-def test_a_run_whose_launches_are_all_invalid_says_what_they_broke(tmp_path: Path):
-    every = [f"b0{block}-{fabric}" for block in (0, 1) for fabric in ("slow", "fast")]
-    run = write_synthetic_run(tmp_path, cells=[pingpong()], blocks=2, invalid=every)
-    with pytest.raises(RunIncomplete, match="none has a test that counts") as caught:
-        show_verdict(run.path)
-    assert "b00-fast: " in caught.value.message
+def test_a_run_whose_launches_are_all_invalid_says_what_they_broke(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    run = lost_run(tmp_path / "run", invalid=EVERY)
+    with pytest.raises(RunIncomplete, match=r"all 12 launches invalid \(the traffic went another way\)"):
+        conclude(run.path)
+    assert capsys.readouterr().out == ""
 
 
-def test_what_failed_beside_what_counts_is_named_at_the_end(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_what_is_left_of_a_run_is_shown_behind_what_was_lost_and_the_error_says_it_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
-    monkeypatch.setattr(Campaign, "model_validate", lambda _: CampaignTable(name="synthetic"))
-    run = write_synthetic_run(
-        tmp_path, cells=[pingpong(), *(pingpong(size, fails_in=frozenset(range(4))) for size in (1024, 2048))], blocks=4
-    )
-    show_verdict(run.path)
-    told = capsys.readouterr()
-    assert "4 tests could not be measured, or came out wrong, in one launch or more:" in told.err
-    assert "slow: tcp pingpong 1 KiB, 4 launches: no answer" in told.err
-    assert "could not be measured" not in told.out.splitlines()[0]
+    run = lost_run(tmp_path / "run", cells=[trip(), *(trip(size, fails_in=range(6)) for size in (1024, 2048))])
+    with pytest.raises(RunIncomplete, match=r"LOST: the network tests: slow and fast each could not measure 12 of 18"):
+        conclude(run.path)
+    out = " ".join(capsys.readouterr().out.split())
+    assert out.index("LOST: the network tests") < out.index("small TCP messages")
+
+
+def test_launches_that_failed_for_good_are_told_with_the_end_of_their_log(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    run = lost_run(tmp_path / "run", failed=["b05-fast"])
+    failed = LaunchesFailed("1 of 12 launches failed", "  the end of stderr.log:\n    no such library", hint="resume")
+    with pytest.raises(RunIncomplete, match=r"lost 1 of 6 launches \(1 failed: ended with exit code 7\)") as caught:
+        conclude(run.path, failed)
+    assert "no such library" in caught.value.message
+    assert "faster" in capsys.readouterr().out
+
+
+def test_a_launch_that_a_later_start_measured_is_told_and_no_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    run = lost_run(tmp_path / "run", again=["b00-fast"])
+    conclude(run.path)
+    assert "LOST: the network tests: fast failed 1 of 7 starts" in " ".join(capsys.readouterr().out.split())

@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -73,6 +74,18 @@ except KeyboardInterrupt:
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr.strip()) == (code, said)
+
+
+def test_ctrl_c_while_the_program_cleans_up_leaves_no_traceback():
+    script = """
+import atexit, os, signal, sys
+atexit.register(os.kill, os.getpid(), signal.SIGINT)
+sys.argv = ["fabricbench", "list"]
+from fabricbench.entry import main
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, "")
 
 
 def test_ctrl_c_while_a_command_loads_what_it_needs_waits_for_that_to_be_whole(tmp_path: Path):

@@ -10,9 +10,14 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from fabricbench.analysis.testbed_check import FabricChecked
 from fabricbench.cli import app, main
+from fabricbench.cli.doctor import PreflightFormat
+from fabricbench.cli.testbed_check import CheckedTestbed, Clocks, render
 from fabricbench.errors import FabricbenchError
 from fabricbench.lab import Lab, lab_support, parse_each
+from fabricbench.model import Layer
+from fabricbench.testbed.preflight_result import Preflight
 from fabricbench.testbed.reading import read_testbed
 from support import fake_srun
 from support.fake_nodes import FakeNodes
@@ -159,3 +164,13 @@ def test_a_lab_describes_itself_and_its_slow_link_is_named(
     (fabric,) = found["fabrics"]
     assert fabric["is_emulated"]
     assert fabric["proof"] == "proven"
+
+
+@pytest.mark.parametrize(("highest", "is_told"), [(94.14e6, False), (96.1e6, True)])
+def test_more_than_a_wire_can_carry_is_remarked(highest: float, is_told: bool):
+    rates = {"lowest_bit_s": 94.0e6, "median_bit_s": 94.1e6, "highest_bit_s": highest, "expected_bit_s": 94.12e6}
+    fabric = FabricChecked(fabric="fast", nodes=("a", "b"), pairs=2, layer=Layer.TCP, **rates)
+    found = CheckedTestbed(testbed="t", preflight=Preflight(), clocks=Clocks(), fabrics=(fabric,), findings=())
+    text = render(found, PreflightFormat.TEXT, 80)
+    assert ("96.1 Mbit/s is more than a wire of that rate can carry" in text) is is_told
+    assert max(map(len, text.splitlines())) <= 80

@@ -56,6 +56,7 @@ def resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return asked
 
 
+@pytest.mark.slow
 def test_an_unchanged_system_is_measured_on_until_it_passes(
     old: Path, tmp_path: Path, fabricbench: Call, resumed: list[int]
 ):
@@ -110,6 +111,7 @@ def test_a_test_that_the_new_run_does_not_measure_is_not_waited_for(
     assert "not in all runs: fast-ethernet: mpi workload lu 4 ranks,n=800 (loop)" in out
 
 
+@pytest.mark.slow
 def test_a_test_that_the_new_run_is_to_measure_and_that_failed_so_far_is_measured_on(
     tmp_path: Path, fabricbench: Call, asked_for: list[Path]
 ):
@@ -137,6 +139,8 @@ def test_options_that_need_each_other_say_so(
     other = measured(tmp_path / "other", 3, seed=3)
     several = ("--baseline", old, new, other, "--until-decided", "--budget", "5min")
     assert "give one new run" in fabricbench("check", *several)[2]
+    several = ("--baseline", old, "--baseline", other, new, "--until-decided", "--budget", "5min")
+    assert "a run is one value, and no block decides" in fabricbench("check", *several)[2]
 
 
 def test_blocks_are_added_up_to_what_should_decide_and_no_more_than_fit(old: Path, tmp_path: Path):

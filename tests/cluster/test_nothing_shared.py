@@ -123,7 +123,7 @@ def check_measured(facts: dict[str, Any], hosts: set[str]) -> None:
 def ratios_of_the_lab(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], dict[str, Any]]:
     """The comparisons of the same campaign by the lab launcher, on emulated fabrics of the same rates."""
     folder = tmp_path_factory.mktemp("lab")
-    (folder / "campaign.toml").write_text(STREAMS.format(size="1MiB", blocks=4, seconds="200ms"))
+    (folder / "campaign.toml").write_text(STREAMS.format(size="1MiB", blocks=5, seconds="200ms"))
     lab = ",".join(f"{name}=fast-ethernet:rate={rate}bit/s" for name, rate in LOW_RATES.items())
     measure = (
         PROGRAM,
@@ -159,11 +159,19 @@ def test_a_head_that_is_no_node_measures_what_the_lab_measures_and_leaves_nothin
 ):
     head = cluster.head
     with at_low_rates(cluster):
-        head.said(*prepare(head, STREAMS.format(size="1MiB", blocks=4, seconds="200ms")))
+        head.said(*prepare(head, STREAMS.format(size="1MiB", blocks=5, seconds="200ms")))
     facts = facts_of(head)
     check_measured(facts, {"c1", "c2"})
     for files in facts["files"].values():
-        assert files == ["cells.parquet", "launch.json", "plan.json", "samples.parquet", "stderr.log", "stdout.log"]
+        assert files == [
+            "cells.parquet",
+            "conditions.json",
+            "launch.json",
+            "plan.json",
+            "samples.parquet",
+            "stderr.log",
+            "stdout.log",
+        ]
     for node in cluster.nodes:
         assert node.said("sh", "-c", "ls -A /tmp | grep fabricbench || true") == ""
         assert node.run("ls", "/root/runs").returncode != 0

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scipy.stats import t as students_t
 
 from cluster.slurm_nodes import Slurm, slurm_over, why_none
 from fabricbench.lab import Lab, lab_support, parse_fabrics
@@ -30,7 +29,7 @@ RUN_SECONDS = 200
 
 CAMPAIGN = """\
 [campaign]
-blocks = 4
+blocks = 5
 unfit = "leave out"
 
 [[experiment]]
@@ -163,22 +162,20 @@ def by_lab(slurm: Slurm) -> Compared:
     return compared(slurm.folder / "by-lab")
 
 
-LEVEL = 1e-4
-"""Of the interval in which the other's ratio must lie: at 5 % every sixth would lie outside by chance alone, for both scatter."""
+SESSIONS_DIFFER_BY = 0.25
+"""Of ratios of two sessions. An interval of one session's launches does not hold the ratio of another: sessions differ by more than
+their launches do (8 % were seen).
+"""
 
 
 def check_that_they_agree(found: Compared, expected: Compared, *, mpis: set[str]) -> None:
-    """The verdicts are the same, and each ratio lies within the interval of the other."""
+    """The verdicts are the same, and so are the ratios as far as two sessions can tell."""
     assert found.keys() == {what for what in expected if what[2] in mpis}
     assert {mpi for _, _, mpi in found} == mpis
     for what, one in found.items():
         other = expected[what]
         assert one["verdict"] == other["verdict"] == "B faster", (what, one, other)
-        for here, there in ((one, other), (other, one)):
-            freedom = here["freedom"]
-            wider = students_t.ppf(1 - LEVEL / 2, freedom) / students_t.ppf(0.975, freedom)
-            low, high = (here["ratio"] * (here[end] / here["ratio"]) ** wider for end in ("ratio_low", "ratio_high"))
-            assert low <= there["ratio"] <= high, (what, here, there)
+        assert one["ratio"] == pytest.approx(other["ratio"], rel=SESSIONS_DIFFER_BY), (what, one, other)
 
 
 def check_that_it_is_whole(run: Path, launches: int) -> None:
@@ -205,7 +202,7 @@ def test_within_an_allocation_srun_starts_mpich_over_pmi2_and_open_mpi_over_pmix
     done = slurm.run("salloc", "--nodes=4", "--exclusive", *command, seconds=RUN_SECONDS)
     assert done.returncode == 0, done.stderr[-3000:]
     run = slurm.folder / "by-slurm"
-    check_that_it_is_whole(run, 16)
+    check_that_it_is_whole(run, 20)
     check_that_they_agree(compared(run), by_lab, mpis={"mpich", "openmpi"})
     started = [
         json.loads(line)["facts"]["command"]
@@ -254,8 +251,11 @@ def test_a_submitted_run_whose_job_is_cancelled_half_way_is_submitted_again_and_
         assert slurm.run("scancel", first).returncode == 0
         _, said = again.communicate(timeout=RUN_SECONDS)
     assert again.returncode == 4, said
-    assert re.search(rf"job {first} ended before the run did \(CANCELLED.*: \d of 8 launches are measured", said), said
-    assert "[4/8]" in said or "[3/8]" in said
+    assert re.search(rf"job {first} ended before the run did \(CANCELLED.*: \d of 10 launches are measured", said), said
+    assert "[4/10]" in said or "[3/10]" in said
+
+    events = [json.loads(line) for line in (run / "journal.jsonl").read_text().splitlines()]
+    assert [one for one in events if one["event"] == "failed"] == []  # what the job took with it did not fail by itself
 
     kept = launches_done(run)
     told = slurm.run(*resume)
@@ -265,9 +265,9 @@ def test_a_submitted_run_whose_job_is_cancelled_half_way_is_submitted_again_and_
     done = slurm.run(*resume, "--submit", seconds=RUN_SECONDS)
     assert done.returncode == 0, done.stderr[-3000:]
     assert job_of(run) != first
-    assert launches_done(run) == 8 > kept
+    assert launches_done(run) == 10 > kept
     assert "#SBATCH --nodelist=n[0-3]\n" in (run / "submit.sh").read_text()
-    check_that_it_is_whole(run, 8)
+    check_that_it_is_whole(run, 10)
     check_that_they_agree(compared(run), by_lab, mpis={"mpich"})
 
     over = slurm.run(*resume)

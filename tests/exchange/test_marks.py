@@ -84,7 +84,7 @@ def test_the_method_says_of_imported_numbers_what_is_known_and_no_more(tmp_path:
     import_run(tmp_path / "run", fabrics, Said(ranks=4))
     found = analyse([Run.open(tmp_path / "run")])
     method = " ".join(found.method)
-    for false in ("random order", "seed", "median of its round trips", "every sample is kept", "clocks agree on"):
+    for false in ("in an order drawn", "seed", "median of its round trips", "every sample is kept", "clocks agree on"):
         assert false not in method, false
     assert "Imported launches were measured by another program" in method
     assert not any("seed" in line for line in found.headline.reproduce[1:])
@@ -96,7 +96,7 @@ def test_the_method_says_of_imported_numbers_what_is_known_and_no_more(tmp_path:
     assert "Time" in columns
     assert not {"Agreed start", "Late starts"} & set(columns)
     both = " ".join(analyse([measured(tmp_path), Run.open(tmp_path / "run")]).method)
-    assert "random order" in both
+    assert "in an order drawn" in both
     assert "Imported launches" in both
 
 

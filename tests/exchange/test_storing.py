@@ -44,7 +44,7 @@ def test_imported_launches_are_compared_and_say_what_they_are(tmp_path: Path):
     assert {(one.origin, one.proof) for one in run.launches} == {(Origin.IMPORTED, Proof.UNKNOWN)}
     assert {
         one.summary.facts.conditions["imported from 0-1.0.txt"] for one in run.launches if one.launch_id == "b00-ib"
-    } == {"OSU Micro-Benchmarks 7.4: the mean of the iterations"}
+    } == {"OSU Micro-Benchmarks 7.4, MPI_CHAR: the mean of the iterations"}
     findings = analyse([run])
     (first, _) = findings.cells
     told = {warning.text for warning in findings.warnings}
@@ -80,8 +80,8 @@ def test_a_run_that_was_imported_is_whole(tmp_path: Path):
     ("text", "said", "needed"),
     [
         (ALLTOALL, Said(), "does not tell the number of ranks of its alltoall"),
-        ("hello\n", Said(), "no importer knows it"),
-        (LATENCY, Said(importer="imb"), "there is no importer 'imb'"),
+        ("hello\n", Said(), "no line in it begins a test of theirs; it begins with 'hello'"),
+        (LATENCY, Said(importer="teleport"), "there is no importer 'teleport'"),
     ],
     ids=["ranks", "nobody's", "unknown importer"],
 )
@@ -233,7 +233,7 @@ def test_a_disk_that_fills_beneath_another_layer_is_told_as_an_import_too(
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(Path, "replace", full)  # of what each file of a launch is written by
+    monkeypatch.setattr(os, "rename", full)  # of what each file of a launch is written by
     with pytest.raises(EnvironmentLacks, match="no space left") as raised:
         import_run(tmp_path / "run", {"ib": texts(tmp_path, LATENCY, 1.0)})
     assert "nothing was imported" in str(raised.value.hint)
@@ -315,3 +315,31 @@ def test_a_file_is_no_folder_for_a_run(tmp_path: Path):
         import_run(path, {"ib": [path]})
     with pytest.raises(UsageError, match="cannot be written: Not a directory"):
         import_run(path / "run", {"ib": [path]})
+
+
+def test_what_is_no_file_in_a_folder_is_named(tmp_path: Path):
+    folder = tmp_path / "first"
+    folder.mkdir()
+    (folder / "latency.txt").write_text(LATENCY)
+    for number in range(6):
+        (folder / f"sub{number}").mkdir()
+    os.mkfifo(folder / "pipe")
+    (folder / "zero").symlink_to("/dev/zero")
+    told: list[str] = []
+    import_run(tmp_path / "run", {"ib": [folder]}, tell=told.append)
+    assert told == [f"{folder}: not read, for they are no files: pipe, sub0, sub1, sub2, sub3 and 3 more"]
+
+
+@pytest.mark.parametrize("content", ["srun: error: node7: task 1: Exited with exit code 1\n", ""])
+def test_a_file_of_a_folder_that_is_no_result_is_refused_with_what_to_do(content: str, tmp_path: Path):
+    folder = tmp_path / "first"
+    folder.mkdir()
+    (folder / "latency.txt").write_text(LATENCY)
+    (folder / "slurm.err").write_text(content)
+    with pytest.raises(UsageError) as raised:
+        import_run(tmp_path / "run", {"ib": [folder]})
+    assert str(folder / "slurm.err") in str(raised.value)
+    assert f"take slurm.err out of the folder {folder}" in (raised.value.hint or "")
+    with pytest.raises(UsageError) as raised:
+        import_run(tmp_path / "run", {"ib": [folder / "slurm.err"]})
+    assert "out of the folder" not in (raised.value.hint or "")

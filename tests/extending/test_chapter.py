@@ -89,8 +89,8 @@ def test_json_has_what_it_found_and_is_read_back(example: ModuleType, findings: 
 def test_csv_has_a_file_of_its_rows_at_full_precision(findings: Findings):
     form = FORMATS["csv"]
     assert isinstance(form, Format)
-    assert form.render_others is not None
-    rows = list(csv.DictReader(io.StringIO(form.render_others(findings)["launch-times"].decode())))
+    assert form.render_files is not None
+    rows = list(csv.DictReader(io.StringIO(form.render_files(findings, "x.csv")["x-launch-times.csv"].decode())))
     assert [(row["fabric"], float(row["time"])) for row in rows] == [("slow", 15e9), ("fast", 15e9)]
 
 
@@ -101,6 +101,7 @@ def test_its_figure_is_one_of_all(findings: Findings):
     assert b"<svg" in form.render(findings, "launch-times")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("example")
 def test_a_run_without_it_has_no_such_chapter_and_a_figure_says_what_it_needs():
     bare = small_findings()

@@ -1,4 +1,4 @@
-"""The kernel of CONTRIBUTING.md: one file, and one line of CMake, with which `tools/test-native` builds it under sanitizers."""
+"""The kernel of CONTRIBUTING.md, one file and one line of CMake: `tools/test-native --sanitized` builds it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fabricbench.record.workload_cells import told_by_kernel
 
 ROOT = Path(__file__).parents[2]
 NAME = "fabricbench-jacobi"
-BUILT = ROOT / "build" / "native-tests" / "native" / "tests" / "kernel" / NAME
+BUILT = ROOT / "build" / "native-tests" / "native" / "tests" / "extending" / NAME
 TIME_LIMIT_S = 60
 
 pytestmark = pytest.mark.mpi
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.mpi
 @pytest.fixture
 def program() -> Path:
     if not BUILT.exists():
-        pytest.skip("the kernel of examples/extending is not built: tools/test-native builds it")
+        pytest.skip("the kernel of examples/extending is not built: tools/test-native --sanitized builds it")
     return BUILT
 
 

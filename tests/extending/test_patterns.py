@@ -1,6 +1,6 @@
 """A pattern of two ranks or of many and an operation of MPI are a file and a line each: those of examples/extending, for real.
 
-`tools/test-native` builds the measurer with them, under sanitizers (native/tests/extending, native/tests/programs).
+`tools/test-native --sanitized` builds the measurer with them, under sanitizers (native/tests/extending, native/tests/programs).
 """
 
 from __future__ import annotations
@@ -103,10 +103,12 @@ def asked(tmp_path: Path) -> tuple[str, ...]:
 def built(written: Path) -> Path:
     """The measurer with the examples, built from the table as it is now."""
     if not (BUILT / "bin" / "fabricbench-probe").exists():
-        pytest.skip("the measurer with the examples is not built: tools/test-native builds it")
+        pytest.skip("the measurer with the examples is not built: tools/test-native --sanitized builds it")
     for text in (one for one in (written / "native").rglob("*.*") if one.is_file()):
         if (TABLE / text.relative_to(written)).read_text() != text.read_text():
-            pytest.skip(f"the measurer with the examples has another {text.name}: tools/test-native builds it anew")
+            pytest.skip(
+                f"the measurer with the examples has another {text.name}: tools/test-native --sanitized builds it anew"
+            )
     return BUILT
 
 
@@ -120,6 +122,7 @@ def test_each_example_adds_one_line_and_stands_in_its_recipe(written: Path):
         assert f"```python\n{line_of(example)}\n```\n" in recipes
 
 
+@pytest.mark.slow
 def test_a_line_of_the_table_is_listed_and_planned(written: Path, asked: tuple[str, ...]):
     for example in EXAMPLES:
         assert extended("run", written, "list", name_of(example)).startswith(f"{name_of(example)}: ")

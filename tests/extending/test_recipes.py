@@ -21,7 +21,7 @@ FILES = {
     "starter": "src/fabricbench/launch/starter/gforker.py",
     "chapter": "src/fabricbench/chapters/launch_times.py",
     "workload": "src/fabricbench/workload/random_pairs.py",
-    "netpipe": "src/fabricbench/exchange/netpipe.py",
+    "ping": "src/fabricbench/exchange/ping.py",
 }
 DIFF = re.compile(r"^```diff\n\+\+\+ (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -77,16 +77,20 @@ def test_the_starter_is_listed(copy: Path):
     assert "gforker" in said(copy, script=script)
 
 
+@pytest.mark.slow
 def test_the_chapter_is_in_a_report(copy: Path, tmp_path: Path):
     write_synthetic_run(tmp_path / "run", cells=ladder_cells({"slow": 1e8, "fast": 1e9}, samples=20), blocks=6)
     assert "Times of launches" in said(copy, "report", tmp_path / "run", "--format", "text")
 
 
+@pytest.mark.slow
 def test_the_workload_is_listed(copy: Path):
     assert "random-pairs" in said(copy, "list", "workloads")
 
 
+@pytest.mark.slow
 def test_the_importer_reads_what_its_program_printed(copy: Path, tmp_path: Path):
-    (tmp_path / "np.out").write_text("       1 0.298156   0.00002559\n")
-    said(copy, "import", "--fabric", f"eth={tmp_path / 'np.out'}", "--layer", "tcp", "-o", tmp_path / "run")
-    assert "by=netpipe" in said(copy, "show", tmp_path / "run", "--summary")
+    text = "PING b (10.0.0.2) 56(84) bytes of data.\nrtt min/avg/max/mdev = 0.271/0.308/3.425/0.150 ms\n"
+    (tmp_path / "ping.txt").write_text(text)
+    said(copy, "import", "--fabric", f"eth={tmp_path / 'ping.txt'}", "-o", tmp_path / "run")
+    assert "by=ping" in said(copy, "show", tmp_path / "run", "--summary")

@@ -39,7 +39,7 @@ PASSING = ("nf_conntrack_count", "route/flush", "tcp_metrics")
 CAMPAIGN = """
 [campaign]
 name = "frames"
-blocks = 4
+blocks = 5
 
 [[experiment]]
 layers = ["tcp", "mpi"]
@@ -137,7 +137,7 @@ def test_nodes_are_what_they_were_after_ctrl_c_after_kill_and_after_a_setting_th
     jumbo_lab: Lab, tmp_path: Path
 ):
     before = state_of(jumbo_lab)
-    long = CAMPAIGN.replace("blocks = 4", "blocks = 40").replace("mtu = 1500", "mtu = 1500\noffload = { gro = true }")
+    long = CAMPAIGN.replace("blocks = 5", "blocks = 40").replace("mtu = 1500", "mtu = 1500\noffload = { gro = true }")
 
     run = start(jumbo_lab, file_of(tmp_path, long), tmp_path / "interrupted")
     wait_until_varied(jumbo_lab, run)

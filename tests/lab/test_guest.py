@@ -19,7 +19,7 @@ from fabricbench.lab import guest, guest_entry, parse_fabrics, rdma
 from fabricbench.lab.agent import agent_of_guests
 from fabricbench.lab.node import device_tokens
 from fabricbench.lab.topology import GUESTS_NOTE, Rdma, Topology, plan_lab
-from fabricbench.patterns import USUAL_LAYERS, Layer
+from fabricbench.pattern_facts import USUAL_LAYERS, Layer
 from support.calling import Call
 from support.scripts import script
 
@@ -76,6 +76,19 @@ def test_the_testbed_of_a_kernel_with_soft_roce_leaves_the_device_to_be_found():
 )
 def test_what_shells_are_told_can_be_read_by_them(text: str):
     assert subprocess.run(["bash", "-n"], input=text, text=True, check=False).returncode == 0
+
+
+def test_a_pattern_that_nothing_matches_is_no_command_of_a_guests(tmp_path: Path):
+    """Else one that comes between two looks at the same pattern is taken for another, and never run."""
+    lines = guest.init_script(tmp_path, "n0", Path("/l/hosts")).splitlines()
+    begin = next(number for number, line in enumerate(lines) if line.startswith("shopt "))
+    end = next(number for number, line in enumerate(lines) if line.startswith("  done"))
+    (tmp_path / guest.COMMANDS).mkdir()
+    looks = "\n".join(line for line in lines[begin : end + 1] if line != "while :; do")
+    told = subprocess.run(
+        ["bash"], input=f"mv() {{ echo $*; }}\n{looks}", text=True, cwd=tmp_path, capture_output=True, check=False
+    )
+    assert (told.returncode, told.stdout, told.stderr) == (0, "", "")
 
 
 @pytest.fixture
@@ -172,6 +185,18 @@ def test_entering_ends_what_it_started_when_it_is_asked_to(folder: Path):
         waiting.terminate()
         assert waiting.wait(10) == guest_entry.ENDED_BY_SIGNAL + signal.SIGTERM
     assert list(folder.glob("commands/*.rc"))
+
+
+@pytest.mark.parametrize("after", ["", "sleep 60"], ids=["that ends", "that goes on"])
+def test_entering_ends_quietly_what_nobody_reads_any_more(folder: Path, after: str):
+    with entered(folder, ["sh", "-c", f"yes | head -c 1000000; {after}"]) as done:
+        assert done.stdout is not None
+        assert done.stderr is not None
+        done.stdout.readline()
+        done.stdout.close()
+        err = done.stderr.read()
+        assert done.wait(20) == guest_entry.ENDED_BY_SIGNAL + signal.SIGPIPE
+    assert err == ""
 
 
 def test_entering_a_guest_that_has_ended_says_so(tmp_path: Path):

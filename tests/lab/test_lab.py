@@ -15,6 +15,7 @@ import pytest
 
 from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.lab import Lab, crowding, ledger, parse_fabrics, running_labs
+from fabricbench.lab import lab as lab_module
 from fabricbench.lab.process import inner_pids
 from support.lab_outside import RunIn, StartLab, becomes_true, interfaces, network_namespaces, processes_in
 from support.scripts import script
@@ -27,6 +28,7 @@ def lab_namespaces(lab: Lab) -> set[str]:
     return {str(Path(f"/proc/{process.pid}/ns/net").readlink()) for process in processes}
 
 
+@pytest.mark.tour
 @pytest.mark.usefixtures("lab_mode")
 def test_a_lab_comes_up_and_goes_down_without_a_trace():
     interfaces_before = interfaces()
@@ -104,6 +106,7 @@ def test_a_command_dies_with_its_killed_starter(start_lab: StartLab, run_in: Run
     assert becomes_true(lambda: not is_sleeping(), 10)
 
 
+@pytest.mark.tour
 def test_datagrams_cross_each_fabric_and_the_switch_counts_them(start_lab: StartLab, run_in: RunIn):
     lab = start_lab("fast-ethernet,atm-oc3", nodes=3)
     receiver = (
@@ -147,7 +150,8 @@ def test_a_second_lab_keeps_its_switches_off_the_firsts_processors_or_says_that_
         assert crowding() == []
     elif one is not None:
         (said,) = crowding()
-        assert f"processor {one} serves the switches of labs {first.name} and {second.name}" in said
+        names = sorted((first.name, second.name))
+        assert f"processor {one} serves the switches of labs {names[0]} and {names[1]}" in said
     second.down()
     assert crowding() == []
 
@@ -179,6 +183,33 @@ def test_a_switch_that_dies_while_the_lab_starts_is_named(start_lab: StartLab, m
     monkeypatch.setattr("fabricbench.lab.lab.inner_pids", without_switches)
     with pytest.raises(EnvironmentLacks, match="did not start: the switch of fast-ethernet ended meanwhile"):
         start_lab("fast-ethernet")
+
+
+def test_a_dead_node_is_named_and_shown_as_dead(start_lab: StartLab):
+    lab = start_lab()
+    node = lab.entry.nodes["n1"]
+    assert [one.state for one in lab.status().nodes[:2]] == ["up", "up"]
+    assert node.kill()
+    assert node.wait(10)
+    assert [one.state for one in lab.status().nodes[:2]] == ["up", "dead"]
+    assert f"node n1 of lab {lab.name} (process {node.pid}) has ended" in str(lab.lost())
+
+
+def test_a_stopped_switch_is_named_as_long_as_it_is_stopped_and_needed_where_it_is_the_fabrics(start_lab: StartLab):
+    lab = start_lab()
+    switch = lab.entry.switches["fast-ethernet"]
+    assert lab.stopped() is None
+    assert switch.kill(signal.SIGSTOP)
+    assert becomes_true(lambda: lab.stopped() is not None, 10)
+    assert f"the switch of fast-ethernet in lab {lab.name} (process {switch.pid}) is stopped" in str(lab.stopped())
+    assert lab.lost() is None
+    assert switch.kill(signal.SIGCONT)
+    assert becomes_true(lambda: lab.stopped() is None, 10)
+    assert switch.kill()
+    assert switch.wait(10)
+    assert lab.lost("another") is None
+    assert lab.lost("fast-ethernet") == lab.lost() is not None
+    assert (switch.pid in lab.processes("fast-ethernet"), switch.pid in lab.processes("another")) == (True, False)
 
 
 def test_a_dead_switch_is_shown_as_dead(start_lab: StartLab):
@@ -224,6 +255,27 @@ def test_a_keeper_that_is_killed_before_it_reads_its_order_is_told_as_well(monke
     monkeypatch.setattr(subprocess, "Popen", start_and_kill)
     with pytest.raises(EnvironmentLacks, match="lab shot did not start: its keeper ended by SIGKILL"):
         Lab.up("shot", 2, parse_fabrics("fast-ethernet,myrinet"), owned=True)
+    assert running_labs() == []
+
+
+@pytest.mark.usefixtures("lab_mode")
+def test_a_keeper_that_hangs_while_it_starts_is_told_and_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    hangs = tmp_path / "python"
+    hangs.write_text("#!/bin/sh\nexec sleep 40\n")
+    hangs.chmod(0o755)
+    start = subprocess.Popen
+
+    def start_hanging(arguments: list[str], *others: Any, **named: Any) -> Any:
+        return start([str(hangs)] if "fabricbench.lab.keeper" in arguments else arguments, *others, **named)
+
+    monkeypatch.setattr(subprocess, "Popen", start_hanging)
+    monkeypatch.setattr(lab_module, "_START_TIMEOUT_S", 0.5)
+    begin = time.monotonic()
+    with pytest.raises(EnvironmentLacks, match="lab hung did not start: nothing came within"):
+        Lab.up("hung", 2, parse_fabrics("fast-ethernet,myrinet"), owned=True)
+    assert time.monotonic() - begin < 30
     assert running_labs() == []
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fabricbench.errors import EnvironmentLacks, UsageError
+from fabricbench.errors import UsageError
 from fabricbench.lab import ledger, parse_fabrics
 from fabricbench.lab.ledger import LedgerEntry
 from fabricbench.lab.process import ProcessIdentity, identify
@@ -157,9 +157,13 @@ def test_without_a_home_the_ledger_is_in_a_directory_of_the_users_own(monkeypatc
     assert ledger.labs_directory().parent == Path(f"/tmp/fabricbench-{os.geteuid()}/fabricbench/labs")
 
 
-def test_a_fallback_directory_that_others_can_write_is_refused(tmp_path: Path):
-    shared = tmp_path / "shared"
-    shared.mkdir()
-    shared.chmod(0o777)
-    with pytest.raises(EnvironmentLacks, match="only this user"):
-        ledger._own_directory(shared)
+def test_the_directory_of_labs_is_nobody_elses_whatever_the_umask(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    before = os.umask(0o002)
+    try:
+        made = ledger.labs_directory()
+    finally:
+        os.umask(before)
+    assert [path.stat().st_mode & 0o777 for path in (made, made.parent, made.parent.parent)] == [0o700] * 3
+    made.chmod(0o775)
+    assert ledger.labs_directory().stat().st_mode & 0o777 == 0o700

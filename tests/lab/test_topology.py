@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fabricbench.errors import UsageError
 from fabricbench.lab import PRESETS, EmulatedFabric, parse_fabric, parse_fabrics
 from fabricbench.lab.topology import Topology, cpus_of_nodes, plan_lab, share_cpus
-from fabricbench.patterns import USUAL_LAYERS
+from fabricbench.pattern_facts import USUAL_LAYERS
 from fabricbench.testbed.model import Launcher
 
 FABRICS = parse_fabrics("fast-ethernet,myrinet")
@@ -27,6 +27,7 @@ def test_addresses_interfaces_and_names_follow_the_scheme():
     assert topology.fabrics[1].switch_interfaces == ("myr1-n0", "myr1-n1", "myr1-n2")
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(nodes=st.integers(2, 200), fabrics=st.integers(1, 16))
 def test_no_name_is_too_long_and_no_address_is_given_twice(nodes: int, fabrics: int):

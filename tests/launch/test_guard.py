@@ -66,6 +66,13 @@ def test_nothing_stays_of_a_rank_whose_starter_kills_it(rank: Rank, number: sign
     assert rank.left() == []
 
 
+def test_nothing_stays_of_a_rank_whose_guard_is_killed(rank: Rank):
+    children = Path(f"/proc/{rank.process.pid}/task/{rank.process.pid}/children").read_text().split()
+    os.kill(int(children[0]), signal.SIGKILL)
+    assert rank.process.wait(GONE_SECONDS) == 128 + signal.SIGKILL
+    assert marked_processes(rank.mark) == []
+
+
 def test_the_exit_code_of_a_guarded_rank_comes_back_and_its_orphans_end():
     mark, marked = new_mark()
     code = subprocess.run(

@@ -282,3 +282,71 @@ def test_a_build_that_cannot_be_moved_into_place_leaves_the_one_before(tmp_path:
     with pytest.raises(FileNotFoundError):
         building._replace(tmp_path / "aside/nothing", before)
     assert (before / ABOUT).exists()
+
+
+@pytest.mark.parametrize(
+    ("profile", "here", "loaded", "found"),
+    [
+        ("1", "4", "16", "16"),
+        ("/usr/bin:/bin", "/here:/usr/bin", "/opt/bin:/usr/bin:/bin", "/opt/bin:/here:/usr/bin"),
+        ("/usr/bin", "/here", "/usr/bin:/opt/bin", "/here:/opt/bin"),
+        ("/usr/lib", "/here", "/usr/lib64", "/usr/lib64"),
+        ("/a:/b", "/here", "/x/a:/b/y", "/x/a:/b/y"),
+        (None, "/here", "/opt", "/opt"),
+        ("/usr/bin", None, "/opt:/usr/bin", "/opt:/usr/bin"),
+    ],
+)
+def test_only_whole_elements_of_a_list_are_replaced_by_what_is_here(
+    profile: str | None, here: str | None, loaded: str, found: str
+):
+    assert installation._with_elements(loaded, profile, here) == found
+
+
+def test_a_number_that_a_module_sets_is_what_ranks_get(prefix: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("OMP_NUM_THREADS", "4")
+    (tmp_path / ".bash_profile").write_text("export OMP_NUM_THREADS=1\n")
+    found = find_installation(Mpi(name="site", prefix=str(prefix), load=("export OMP_NUM_THREADS=16",)))
+    assert found.loading["OMP_NUM_THREADS"] == "16"
+
+
+QUIET = "echo \"ERROR: Unable to locate a modulefile for 'openmpi/9'\" >&2"
+
+
+def test_a_load_that_prints_and_changes_nothing_is_refused_with_what_it_printed(prefix: Path):
+    with pytest.raises(
+        EnvironmentLacks, match="its `load` changed nothing, and printed: ERROR: Unable to locate"
+    ) as raised:
+        find_installation(Mpi(name="site", prefix=str(prefix), load=(QUIET,)))
+    assert raised.value.exit_code == 3
+    find_installation(Mpi(name="there-already", prefix=str(prefix), load=("true",)))
+
+
+def test_what_load_prints_stands_among_the_conditions(prefix: Path):
+    starter = find_starter(
+        None, Mpi(name="site", prefix=str(prefix), load=("export SITE=1", "echo 'switched to gcc/12'"))
+    )
+    assert starter.conditions(Placement(1), Fabric(name="memory"))["mpi load printed"] == "switched to gcc/12"
+
+
+@pytest.mark.parametrize("name", ["mpich-5", "intel-mpi", "mvapich2"])
+def test_an_mpi_that_is_another_by_its_own_words_is_refused(prefix: Path, name: str):
+    with pytest.raises(EnvironmentLacks, match=r"is Open MPI 5\.1\.0 by its own words, and no "):
+        find_starter(None, Mpi(name=name, prefix=str(prefix)))
+
+
+@pytest.mark.parametrize("name", ["openmpi", "site", "openmpi-beside-mpich", "gcc-compiler"])
+def test_an_mpi_may_be_called_by_its_name_or_by_none(prefix: Path, name: str):
+    assert find_starter(None, Mpi(name=name, prefix=str(prefix))).library is openmpi
+
+
+def test_two_mpis_that_are_one_are_refused(prefix: Path):
+    def testbed(*mpis: Mpi) -> Testbed:
+        return Testbed(
+            name="t", launcher=Launcher.LOCAL, nodes=(Node(name="n0"),), fabrics=(Fabric(name="memory"),), mpis=mpis
+        )
+
+    one = Mpi(name="one", prefix=str(prefix))
+    with pytest.raises(UsageError, match=r"\[\[mpi\]\] one and \[\[mpi\]\] two are one: both are"):
+        starter_of(testbed(one, Mpi(name="two", mpicxx=str(prefix / "bin/mpicxx"))))
+    starter_of(testbed(one, Mpi(name="tuned", prefix=str(prefix), load=("export UCX_TUNING=1",))))

@@ -10,7 +10,16 @@ from fabricbench.errors import EnvironmentLacks
 from fabricbench.launch import slurm
 from fabricbench.launch.library import mpich
 from fabricbench.launch.mpi import MpiStarter
-from fabricbench.launch.slurm import JobId, JobState, SlurmLauncher, SlurmSilent, ask_job, job_named, submit
+from fabricbench.launch.slurm import (
+    JobId,
+    JobState,
+    SlurmLauncher,
+    SlurmSilent,
+    ask_job,
+    is_own_job_ending,
+    job_named,
+    submit,
+)
 from fabricbench.launch.starter import srun
 from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
 from support.scripts import script
@@ -139,3 +148,21 @@ def test_a_job_is_found_by_a_name_that_no_other_has(commands: Path):
 def test_another_clusters_jobs_are_asked_for_there():
     assert JobId("12", "red").options == ["--clusters=red", "--jobs=12"]
     assert JobId("12", "red").cancelling == "scancel --clusters=red 12"
+
+
+@pytest.mark.parametrize(
+    ("says", "is_ending"),
+    [
+        ("echo 'COMPLETING|None|2026-11-23T14:00:00|n[0-3]'", True),
+        ("echo 'RUNNING|None|2026-11-23T14:00:00|n[0-3]'", False),
+        ("echo 'Unable to contact slurm controller (connect failure)' >&2; exit 1", False),
+    ],
+)
+def test_the_end_of_the_job_that_one_runs_in_is_asked_of_slurm(
+    commands: Path, monkeypatch: pytest.MonkeyPatch, says: str, is_ending: bool
+):
+    script(commands / "squeue", says)
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    assert is_own_job_ending() is is_ending
+    monkeypatch.delenv("SLURM_JOB_ID")
+    assert not is_own_job_ending()

@@ -77,6 +77,14 @@ def test_what_a_launch_needs_goes_there_and_what_it_wrote_comes_back_and_nothing
     assert far.asked.count("sees") == 1, "whether files are shared is tried once a session"
 
 
+def test_a_file_that_only_its_user_may_read_is_so_there_as_well_and_when_it_comes_back(far: FarNode):
+    (far.directory / "plan.json").chmod(0o600)
+    there = far.staging.stage(far.directory)
+    assert (there / "plan.json").stat().st_mode & 0o777 == 0o600
+    far.staging.collect(far.directory)
+    assert (far.directory / "plan.json").stat().st_mode & 0o777 == 0o600
+
+
 def test_a_node_that_sees_the_run_directory_gets_nothing(tmp_path: Path):
     (tmp_path / "plan.json").write_text("the plan")
     session = Staging("near", list)
@@ -104,6 +112,7 @@ def test_a_session_that_died_while_files_took_their_places_goes_on_with_that(far
     assert far.files == ["first", "plan.json"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("way", "said"),
     [
@@ -136,6 +145,7 @@ sys.stdout.buffer.write(out)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("way", "said"),
     [

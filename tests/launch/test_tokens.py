@@ -63,7 +63,15 @@ class FakeLab:
         assert environment == {}
         return ["enter", node, str(working_directory), *command]
 
-    def lost(self) -> Lost | None:
+    def processes(self, needed: str | None = None) -> dict[int, str]:
+        del needed
+        return {17: "the switch of gigabit"}
+
+    def lost(self, needed: str | None = None) -> Lost | None:
+        del needed
+        return None
+
+    def stopped(self) -> Lost | None:
         return None
 
     def status(self) -> object:
@@ -201,6 +209,7 @@ def test_in_the_lab_the_starter_and_its_guard_run_in_the_first_node():
     assert after(launcher.command(NET, PROGRAM, PLAN.parent, 9).tokens, "-hosts") == "n0:1,n1:1,n2:1,n3:1"
     assert list(command.tokens[-2:]) == PROGRAM
     assert command.directory == PLAN.parent
+    assert command.beside == {17: "the switch of gigabit"}
     assert launcher.conditions(NET).items() > WAITING_ASLEEP.items()
 
 
@@ -210,6 +219,19 @@ def test_here_ranks_sleep_when_they_wait_for_a_network_and_spin_over_shared_memo
     assert "/lib/yield.so" not in launcher.command(SHM, PROGRAM, PLAN.parent, 2).tokens
     assert launcher.conditions(NET).items() > WAITING_ASLEEP.items()
     assert "mpi waits" not in launcher.conditions(SHM)
+
+
+def test_here_hydra_is_kept_to_the_loopback_unless_the_testbed_says_where_it_is_reached(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.delenv("LD_PRELOAD", raising=False)
+    launcher = LocalLauncher(HYDRA, None, loopback=Path("/lib/loopback.so"))
+    tokens = HYDRA.tokens(Placement(2, loopback=Path("/lib/loopback.so")), NET, PROGRAM)
+    assert tokens[:3] == ["env", "LD_PRELOAD=/lib/loopback.so", "mpiexec"]
+    assert after(tokens, "-localhost") == "127.0.0.1"
+    assert launcher.command(NET, PROGRAM, PLAN.parent, 2).tokens[-len(tokens) :] == tuple(tokens)
+    theirs = NET.model_copy(update={"mpi_arguments": ("-iface", "eth1")})
+    assert not any("loopback" in token for token in launcher.command(theirs, PROGRAM, PLAN.parent, 2).tokens)
 
 
 def test_over_ssh_each_rank_has_a_node_of_its_own(testbed_of_three: Testbed):

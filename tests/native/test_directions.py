@@ -137,6 +137,36 @@ def test_every_pair_is_measured_once_each_way(probe: Callable[..., Outcome], sch
             assert all(len(channel.bytes or ()) == len(channel.time_ns) for channel in channels)
 
 
+def test_of_halves_each_rank_has_its_counterpart_and_all_are_measured_at_once(probe: Callable[..., Outcome]) -> None:
+    halves = {"schedule": "halves"}
+    patterns = (Pattern.PAIRS, Pattern.PAIRS_STREAM)
+    outcome = probe(
+        [
+            {
+                "layer": layer,
+                "pattern": pattern,
+                "message_bytes": 256,
+                "ranks": [0, 1, 2, 3],
+                "messages_per_sample": 4,
+                "verify_messages": 2,
+                "parameters": halves | ({"answer": "own"} if pattern is Pattern.PAIRS else {}),
+                "stopping": {"maximum_seconds": 0.1, "relative_width": 1000.0},
+            }
+            for layer in LAYERS
+            for pattern in patterns
+        ],
+        ranks=4,
+    )
+    for number in range(len(LAYERS) * len(patterns)):
+        channels = channels_of(outcome, number)
+        found = sorted((channel.source, channel.destination) for channel in channels)
+        is_stream = outcome.cell(number).pattern is Pattern.PAIRS_STREAM
+        assert found == ([(0, 2), (1, 3), (2, 0), (3, 1)] if is_stream else [(0, 2), (1, 3)])
+        assert outcome.end(number).corrupted == 0
+        if not is_stream:  # no pair stops before its time, however narrow its interval is: the others go on
+            assert all(sum(channel.time_ns) > 0.5 * 0.1e9 for channel in channels)
+
+
 def test_a_wrong_parameter_is_refused_by_name(probe: Callable[..., Outcome]) -> None:
     outcome = probe(
         [
@@ -148,4 +178,4 @@ def test_a_wrong_parameter_is_refused_by_name(probe: Callable[..., Outcome]) -> 
     assert "interval_us must be" in outcome.failed(0).reason
     assert "frames" in outcome.failed(1).reason
     assert "known: messages" in outcome.failed(1).reason
-    assert "schedule must be alone or rounds" in outcome.failed(2).reason
+    assert "schedule must be one of alone, rounds, halves" in outcome.failed(2).reason

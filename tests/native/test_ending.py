@@ -56,7 +56,7 @@ def test_a_disk_that_fills_up_ends_the_ranks_that_wait_for_anything(pattern: str
         resource.prlimit(ranks[0], resource.RLIMIT_FSIZE, (8192, resource.RLIM_INFINITY))
         _, stderr = launch.communicate(timeout=SOON_S)
     assert launch.returncode == 3, stderr
-    assert f"cannot write {output} (File too large): is the disk full?" in stderr
+    assert f"cannot write {output} (write: File too large): is the disk full" in stderr
 
 
 def test_a_rank_that_hangs_is_named_and_ends_the_launch(tmp_path: Path):

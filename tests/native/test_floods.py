@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from fabricbench.model import Layer, Pattern
-from fabricbench.patterns import PATTERNS, Family
+from fabricbench.pattern_facts import Family
+from fabricbench.patterns import PATTERNS
 from fabricbench.record.lines import Channel, Quantity, StopReason
 from support.measurer import Outcome
 

@@ -42,3 +42,18 @@ def test_memory_that_no_device_lends_is_refused(probe: Callable):
         assert outcome.failed(number).code is FailureCode.UNSUPPORTED
         assert reason in outcome.failed(number).reason
     assert outcome.end(4).measured >= 1
+
+
+def test_pairs_of_a_matrix_are_measured_in_the_memory_and_as_the_parameters_say(probe: Callable):
+    def pairs(memory: str, pattern: str = "pairs", **own: str) -> dict[str, Any]:
+        of_all = {"pattern": pattern, "ranks": [0, 1, 2], "message_bytes": 4096}
+        return {**cell(memory), **of_all, "parameters": {"memory": memory, "schedule": "halves", **own}}
+
+    outcome = probe(
+        [pairs("huge", answer="own"), pairs("huge", "pairs-stream"), pairs("plain"), pairs("cuda")], ranks=3
+    )
+    for number in (0, 1):
+        assert outcome.end(number).corrupted == 0
+        assert 0 <= outcome.end(number).values["huge_page_buffer_bytes"] <= 4096
+    assert "huge_page_buffer_bytes" not in outcome.end(2).values
+    assert "memory of kind cuda is not built into this measurer" in outcome.failed(3).reason

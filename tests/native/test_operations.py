@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from fabricbench.model import Metric, Pattern
-from fabricbench.patterns import PATTERNS, Family, PatternFacts
+from fabricbench.pattern_facts import Family, PatternFacts
+from fabricbench.patterns import PATTERNS
 from fabricbench.record.lines import FailureCode, Samples
 from support.measurer import Outcome
 
@@ -62,7 +63,7 @@ def cells_of(operations: Iterable[PatternFacts], **parameters: str | int) -> lis
     return [
         {
             "layer": "mpi",
-            "pattern": facts.pattern,
+            "pattern": Pattern(facts.name),
             "message_bytes": size,
             "receive": "library",
             "ranks": list(range(facts.most_ranks or RANKS)),

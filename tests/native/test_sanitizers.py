@@ -27,7 +27,8 @@ from fabricbench.launch.starting import yield_library
 from fabricbench.launch.watch import run_watched
 from fabricbench.model import Layer, Pattern
 from fabricbench.native import native_file
-from fabricbench.patterns import PATTERNS, USUAL_LAYERS, Family, PatternFacts, why_impossible
+from fabricbench.pattern_facts import USUAL_LAYERS, Family, PatternFacts
+from fabricbench.patterns import PATTERNS, why_impossible
 from fabricbench.record.lines import LINE_ADAPTER, CellFailed
 from fabricbench.record.probe_plan import PLAN_FILE, PlanFabric, PlanProbe, ProbePlan, Stopping, options_of, plan_beside
 from fabricbench.record.reading import read_record
@@ -38,6 +39,8 @@ from support.sanitized import Build, Sanitized
 from support.switch_rig import SwitchRig, address_of, why_it_cannot_run
 
 RANKS = 4
+NUMBERS = {"flows": 2, "round_trips": 3, "unexpected": 5, "window": 4, "threads": 2, "accesses": 3}
+"""Of parameters that are numbers: those that have other code run than their defaults."""
 LIMIT_S = 150
 LATE = "did all ranks begin within"
 """Why an operation may fail: its call is over before the last of four ranks has one of few processors to begin it on.
@@ -95,11 +98,10 @@ def variations(facts: PatternFacts, layer: Layer) -> list[dict[str, str | int | 
     few: dict[str, str | int | float] = {name: 2 for name in ("matchings",) if name in facts.parameters}
     varied = [few]
     for name, parameter in facts.parameters.items():
-        if parameter.only_over in (None, layer):
+        if parameter.is_of(layer):
             varied += [{name: word} for word in parameter.words[1:]]
-        if name == "flows":
-            varied.append({name: 2})
-    return [one for one in varied if why_impossible(layer, facts.pattern, one) is None]
+            varied += [{name: NUMBERS[name]}] if name in NUMBERS else []
+    return [one for one in varied if why_impossible(layer, Pattern(facts.name), one) is None]
 
 
 def cells(
@@ -112,7 +114,7 @@ def cells(
         for layer, door, ways in doors()
         if (door in AF_XDP) == af_xdp
         for facts in facts_of_all
-        if layer in layers and why_impossible(layer, facts.pattern, {}) is None
+        if layer in layers and why_impossible(layer, Pattern(facts.name), {}) is None
         for number, way in enumerate(ways)
         for parameters in variations(facts, layer)[: None if number == 0 else 1]
     ]
@@ -120,7 +122,7 @@ def cells(
         PlanProbe(
             id=number,
             layer=layer,
-            pattern=facts.pattern,
+            pattern=Pattern(facts.name),
             message_bytes=1024 if facts.has_size else facts.smallest_message_bytes,
             receive=way,
             ranks=(0,) if layer is Layer.MEMORY else tuple(range(facts.most_ranks or RANKS)),
@@ -220,10 +222,10 @@ def test_every_pattern_through_every_door_over_the_loopback(tmp_path: Path):
 def test_the_threads_of_an_operation_share_nothing_unguarded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """They call MPI at once, each with memory and times of its own; what MPI itself does is not looked at."""
     programs = Sanitized(Build.THREADS, tmp_path, monkeypatch)
-    monkeypatch.setenv("UCX_MEM_EVENTS", "n")  # its hooks into malloc and mmap end a program that has ThreadSanitizer's
+    no_hooks = ("env", "UCX_MEM_EVENTS=n")  # into malloc and mmap: they end a program that has ThreadSanitizer's
     probes = cells([Layer.MPI], [Pattern.THREADED])
     launcher = LocalLauncher(find_starter(), yield_library())
-    outcome = measure(launcher, LOOPBACK, probes, tmp_path, programs.starting())
+    outcome = measure(launcher, LOOPBACK, probes, tmp_path, (*no_hooks, *programs.starting()))
     assert all(LATE in line.reason for line in check_done(outcome, probes).values())
     assert programs.reports == []
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fabricbench.record.lines import RdmaTransport
 from support.measurer import Outcome
 from support.uml import FABRIC, Guest
 
@@ -50,6 +51,59 @@ def test_a_message_is_as_many_packets_as_the_mtu_makes_of_it(guest: Guest) -> No
     assert small > 16
     assert 1.5 < small / middle < 4
     assert 1 < middle / large < 4
+
+
+def test_a_cell_tells_through_what_its_ranks_went_and_what_was_in_force(guest: Guest) -> None:
+    cells = [_cell("pingpong", 64, mtu=1100, inline_bytes=32) | {"stopping": FEW}, _cell("incast", 64, flows=64)]
+    outcome = guest.probe([*cells, _cell("pingpong", 64, door="datagram") | {"stopping": FEW}])
+    assert outcome.code == 0, outcome.stderr
+    ends = outcome.end(0).rdma
+    assert [(one.ranks, one.device, one.port, one.netdev) for one in ends] == [
+        ((0,), "rxe1", 1, "h1"),
+        ((1,), "rxe2", 1, "h2"),
+    ]
+    for one in ends:
+        assert (one.transport, one.driver, one.gid_index) == (RdmaTransport.ROCE_V2, "rxe", 1)
+        assert (one.port_mtu, one.path_mtu) == (4096, 1024)
+        assert one.inline_bytes >= 32
+    assert ends[0].gid == "0000:0000:0000:0000:0000:ffff:0a01:0001"
+    assert outcome.end(1).values["messages_under_way"] == 4  # 256 over 64 queue pairs
+    assert [one.path_mtu for one in outcome.end(2).rdma] == [4096, 4096]
+
+
+def test_a_link_that_goes_down_for_a_moment_ends_its_cell_by_the_event_and_no_later_one(guest: Guest) -> None:
+    (guest.folder / "flap.sh").write_text(
+        "packets() { read -r count </sys/class/net/h1/statistics/rx_packets; }\n"
+        "packets; first=$count\n"
+        "until packets; ((count > first + 200)); do sleep 0.05; done\n"
+        "ip link set s2 down; sleep 0.2; ip link set s2 up\n"
+    )
+    long = {"minimum_seconds": 4, "maximum_seconds": 4, "maximum_samples": 1_000_000}
+    cells = [_cell("pingpong", 64) | {"stopping": long}, _cell("pingpong", 64) | {"stopping": FEW}]
+    outcome = guest.probe(
+        cells, before=f"chrt -r 2 timeout 60 bash {guest.folder}/flap.sh &\ntrap 'kill $! 2>/dev/null' EXIT"
+    )
+    assert outcome.code == 0, outcome.stderr
+    failed = outcome.failed(0)
+    assert "rxe2/1 told IBV_EVENT_PORT_ERR" in failed.reason
+    assert [one.device for one in failed.rdma] == ["rxe1", "rxe2"]
+    assert outcome.end(1).measured == FEW["maximum_samples"]
+
+
+def test_a_flood_that_sends_again_what_a_short_queue_drops_fails_within_its_bound_and_the_next_cell_goes_on(
+    guest: Guest,
+) -> None:
+    """32 messages of 1 MiB under way and a switch with room for a quarter of one: this went on until the launch was lost."""
+    stopping = {"minimum_seconds": 1, "maximum_seconds": 1, "maximum_samples": 1000}
+    flood = _cell("incast", 2**20, door="write", timeout=18) | {"stopping": stopping}
+    guest.shape(1, "100mbit", queue="256k")
+    try:
+        outcome = guest.probe([flood, _cell("pingpong", 64) | {"stopping": FEW}])
+    finally:
+        guest.shape(1, None)
+    assert outcome.code == 0, outcome.stderr
+    assert "what was under way at the end of the measured time had not all come 11 s later" in outcome.failed(0).reason
+    assert outcome.end(1).measured == FEW["maximum_samples"]
 
 
 def test_the_traffic_class_is_on_the_wire(guest: Guest) -> None:

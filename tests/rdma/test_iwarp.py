@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from fabricbench.patterns import PATTERNS, Layer, PatternFacts
+from fabricbench.pattern_facts import Layer, PatternFacts
+from fabricbench.patterns import PATTERNS
 from support.uml import Guest
 
 pytestmark = pytest.mark.alone

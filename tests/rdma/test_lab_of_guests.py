@@ -14,7 +14,7 @@ import pytest
 
 from fabricbench.analysis.sides import read_sides
 from fabricbench.lab import lab_support
-from fabricbench.patterns import Layer
+from fabricbench.pattern_facts import Layer
 from fabricbench.record.store import Run
 from support.lab_outside import becomes_true
 from support.processes import FABRICBENCH

@@ -67,7 +67,7 @@ CONTRADICTIONS: list[tuple[str, int, Callable[[Lines], None], str]] = [
     (PLAIN, 0, set_in("cell", 0, metric="throughput"), "pingpong measures round_trip_time, the line says throughput"),
     (PLAIN, 2, set_in("cell", 2, metric="round_trip_time"), "stream measures throughput"),
     (PLAIN, 0, set_in("cell", 0, layer="memory", pattern="oneway"), "oneway does not run over memory"),
-    (PLAIN, 0, set_in("cell", 0, operations_per_sample=2), "2 operations a sample"),
+    (PLAIN, 0, set_in("cell", 0, operations_per_sample=2), "2 operations a sample: 1 were asked for"),
     (PLAIN, 0, set_in("cell", 0, messages_per_sample=2), "2 messages a sample"),
     (PLAIN, 0, set_in("cell", 0, message_bytes=65536), "131072 are needed"),
     (PLAIN, 2, set_in("cell", 2, bytes_per_sample=655360), "65536 are needed"),
@@ -198,3 +198,17 @@ def test_a_record_of_another_launch_than_planned_is_refused():
     plan = plan_for(lines).model_copy(update={"launch_id": "b07-fast-ethernet"})
     (damage,) = read(lines, plan).damage
     assert damage.reason == "launch_id is b00-fast-ethernet, the plan has b07-fast-ethernet"
+
+
+def test_registrations_fill_a_sample_as_the_clock_needs():
+    lines = lines_of(PLAIN)
+    of(lines, "cell", 0).update(
+        layer="rdma",
+        pattern="registration",
+        metric="operation_time",
+        parameters={"door": "send"},
+        message_bytes=1024,
+        operations_per_sample=32,
+        bytes_per_sample=32 * 1024,
+    )
+    assert read(lines).damage == []

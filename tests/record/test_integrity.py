@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
+import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,9 +14,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from fabricbench.errors import UsageError
+from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.model import Layer, Pattern
-from fabricbench.record.decoding import Apart
+from fabricbench.record.decoding import DECODER
 from fabricbench.record.integrity import data_hash, file_sha256, launch_path, seals
 from fabricbench.record.store import Run
 from support.scripts import script
@@ -174,16 +176,15 @@ def test_without_hashes_damage_never_reaches_this_process(run: Run, capfd: pytes
     path = run.path / "launches/b01-a/cells.parquet"
     whole = path.read_bytes()
     reasons = []
-    with Apart() as apart:
-        for seed in range(300):
-            drawn = random.Random(seed)
-            flipped = bytearray(whole)
-            flipped[drawn.randrange(len(whole))] ^= 1 << drawn.randrange(8)
-            path.write_bytes(flipped)
-            try:
-                apart.check_content(path)
-            except ValueError as error:
-                reasons.append(str(error))
+    for seed in range(300):
+        drawn = random.Random(seed)
+        flipped = bytearray(whole)
+        flipped[drawn.randrange(len(whole))] ^= 1 << drawn.randrange(8)
+        path.write_bytes(flipped)
+        try:
+            DECODER.check_content(path)
+        except ValueError as error:
+            reasons.append(str(error))
     assert "it makes the Parquet reader panic" in reasons
     assert len(reasons) > 100
     assert "panicked" not in capfd.readouterr().err
@@ -195,11 +196,75 @@ def test_a_file_that_ends_its_reader_costs_its_launch_and_the_next_is_read(
     dying = f'[ -e {tmp_path}/died ] && exec {sys.executable} "$@"\ntouch {tmp_path}/died\nkill -ABRT $$'
     reader = script(tmp_path / "reader", dying)
     monkeypatch.setattr(sys, "executable", str(reader))
-    forget_hashes(run.path / "launches/b00-a")
-    forget_hashes(run.path / "launches/b01-a")
+    DECODER.end()
     found = damaged(run)
     assert list(found) == ["b00-a"]
     assert "cells.parquet cannot be read: decoding it ended the process that tried (exit code -6)" in found["b00-a"]
+
+
+NO_THREADS = """
+import polars
+def panic(*_, **__):
+    raise polars.exceptions.PanicException("could not spawn threads")
+polars.LazyFrame.collect = panic
+from fabricbench.record.decoding import _serve
+_serve()
+"""
+
+
+@pytest.mark.parametrize("has_reader", [True, False])
+def test_where_no_file_can_be_decoded_none_is_called_damaged(
+    has_reader: bool, run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    reader = tmp_path / "reader"
+    if has_reader:
+        (tmp_path / "no_threads.py").write_text(NO_THREADS)
+        script(reader, f"exec {sys.executable} {tmp_path}/no_threads.py")
+    monkeypatch.setattr(sys, "executable", str(reader))
+    DECODER.end()
+    with pytest.raises(EnvironmentLacks, match=r"tables \(Parquet\) cannot be read here"):
+        damaged(run)
+
+
+def test_a_process_that_was_forked_leaves_the_decoding_child_to_its_parent(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    reader = script(tmp_path / "reader", f'echo >> {tmp_path}/started\nexec {sys.executable} "$@"')
+    monkeypatch.setattr(sys, "executable", str(reader))
+    path = run.path / "launches/b00-a/cells.parquet"
+    DECODER.end()
+    DECODER.check_content(path)
+    forked = os.fork()
+    if forked == 0:
+        code = 1
+        try:
+            DECODER.check_content(path)
+            DECODER.end()
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(forked, 0)[1]) == 0
+    DECODER.check_content(path)
+    assert (tmp_path / "started").read_text() == "\n\n"
+
+
+def test_an_answer_that_was_not_waited_for_is_not_taken_for_that_of_the_next_file(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+):
+    launch = run.path / "launches/b00-a"
+    (launch / "broken").mkdir()
+    broken = launch / "broken/cells.parquet"
+    broken.write_bytes(b"PAR1")
+    DECODER.check_content(launch / "cells.parquet")
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(socket.socket, "makefile", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            DECODER.check_content(broken)
+    DECODER.check_content(launch / "cells.parquet")
 
 
 def test_a_run_without_hashes_reads_as_before(run: Run):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -99,10 +100,10 @@ def test_a_crash_before_the_rename_leaves_the_old_file(tmp_path: Path, monkeypat
     path = tmp_path / "journal"
     path.write_text("old")
 
-    def crash(_: Path) -> None:
+    def crash(_: int) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(atomic, "synced", crash)
+    monkeypatch.setattr(os, "fsync", crash)
     with pytest.raises(KeyboardInterrupt):
         atomic.replace_text(path, "new")
     assert [file.read_text() for file in tmp_path.iterdir()] == ["old"]

@@ -49,5 +49,5 @@ def test_signals_have_names_and_places():
 def test_every_end_has_one_outcome(
     is_whole: bool, exit_code: int | None, is_hung: bool, outcome: LaunchOutcome, counts: bool
 ):
-    found = outcome_of(is_whole=is_whole, is_well=exit_code == 0, exit_code=exit_code, is_hung=is_hung)
+    found = outcome_of(is_whole=is_whole, is_success=exit_code == 0, exit_code=exit_code, is_hung=is_hung)
     assert (found, found.counts) == (outcome, counts)

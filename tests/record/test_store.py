@@ -14,6 +14,7 @@ from fabricbench.model import Layer, Pattern
 from fabricbench.record.export import summary_frame
 from fabricbench.record.frames import LATER_CELL_COLUMNS, LATER_SAMPLE_COLUMNS
 from fabricbench.record.manifest import PlannedLaunch, paired_blocks
+from fabricbench.record.provenance import Proof
 from fabricbench.record.store import Run, write_launch
 from support.synthetic_run import Noise, SyntheticCell, ladder_cells, write_synthetic_run
 
@@ -117,6 +118,18 @@ def test_a_launch_that_was_cut_short_on_the_disk_is_left_out_and_named(run: Run,
     (damaged,) = left.damaged
     assert (damaged.launch_id, f"{name} cannot be read" in damaged.reason) == ("b01-fast", True)
     assert left.cells()["launch_id"].n_unique() == left.launch_quantiles()["launch_id"].n_unique() == 5
+
+
+def test_a_launch_whose_settings_did_not_hold_does_not_count_though_its_path_is_proven(run: Run):
+    path = run.launches[0].directory / "launch.json"
+    told = json.loads(path.read_text())
+    told["facts"] |= {
+        "is_valid": False,
+        "invalid_because": ["after the launch a setting was not what it had to be: mtu"],
+    }
+    path.write_text(json.dumps(told))
+    found = Run.open(run.path).launches[0]
+    assert (found.proof, found.is_valid) == (Proof.PROVEN, False)
 
 
 def test_a_message_rate_is_in_messages_of_the_cells_size(tmp_path: Path):

@@ -12,6 +12,7 @@ import support.synthetic_run as synthetic
 from fabricbench.analysis import analyse
 from fabricbench.analysis.sides import read_sides
 from fabricbench.model import Layer, Pattern
+from fabricbench.record import values
 from fabricbench.record.export import summary_frame
 from fabricbench.record.reading import Batch
 from fabricbench.record.store import Run
@@ -58,6 +59,23 @@ def test_show_and_report_say_the_same_of_windows_that_arrive_in_bursts(tmp_path:
     shown, reported = shown_and_reported(write_synthetic_run(tmp_path, cells=[STREAM, TRIPS, RATE]))
     assert shown == pytest.approx(reported, rel=1e-12)
     assert len(shown) == 6
+
+
+@pytest.mark.parametrize("at_once", [1, 150])
+def test_figures_are_the_same_however_many_cells_are_read_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
+):
+    run = write_synthetic_run(tmp_path, cells=[STREAM, TRIPS, RATE], blocks=2)
+    quantiles, cells = run.launch_quantiles(), [side.cells for side in read_sides([run])]
+    monkeypatch.setattr(values, "MOST_AT_ONCE", at_once)
+    assert run.launch_quantiles().equals(quantiles)
+    again = [side.cells for side in read_sides([run])]
+    assert [list(side) for side in again] == [list(side) for side in cells]
+    for side, before in zip(again, cells, strict=True):
+        for key, cell in side.items():
+            assert cell.launch_values.tolist() == before[key].launch_values.tolist()
+            assert [one.tolist() for one in cell.values] == [one.tolist() for one in before[key].values]
+            assert (cell.total_bytes, cell.total_ns) == (before[key].total_bytes, before[key].total_ns)
 
 
 def test_a_cell_whose_times_are_all_zero_has_no_value_and_says_why(tmp_path: Path, change_times: Any):

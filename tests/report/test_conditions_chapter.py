@@ -29,7 +29,7 @@ def test_what_helps_one_network_alone_is_told_as_an_interaction(findings: Findin
     (row,) = interaction_table(findings).rows
     assert row[2:4] == ("jumbo over usual", "eth, myri")
     assert row[-1] == "does more for myri than for eth, by over 2 %"
-    assert "Of 1 interaction, 1 are shown beyond the margin, 0 perhaps within it" in " ".join(lines(findings))
+    assert "Of 1 interaction: 1 shown beyond the margin." in " ".join(lines(findings))
 
 
 def test_the_figure_has_a_panel_for_each_layer_and_condition_with_both_networks(findings: Findings):

@@ -66,7 +66,7 @@ def test_fabrics_that_no_test_separates_are_not_put_in_an_order():
 
 def test_without_costs_there_is_no_word_of_money():
     (_, scores), *_ = decision_tables(findings())
-    assert scores.columns == ("Fabric", "Times ethernet (interval)", "Place", "First with probability")
+    assert scores.columns == ("Fabric", "Geometric score, times ethernet (interval)", "Place", "First with probability")
     assert "cheapest" not in lines()
     assert "EUR" not in lines()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import altair as alt
@@ -16,13 +17,15 @@ from fabricbench.analysis.findings import (
     Findings,
     LadderStep,
 )
+from fabricbench.chapters.network_map import PALE
 from fabricbench.errors import UsageError
 from fabricbench.model import Metric
 from fabricbench.report.drawing.axes import decade_ticks, ratio_domain, ratio_ticks, size_channel, value_channel
 from fabricbench.report.drawing.figure import AHEAD_OPACITY, UNDECIDED, Panel, Spec
 from fabricbench.report.figures import build, builders, draw, paper_spec, present
 from fabricbench.report.formats import FORMATS, FigureFormat, Format
-from fabricbench.report.palette import OKABE_ITO, colour_range, shape_range
+from fabricbench.report.palette import COLOURS, colour_range, shape_range
+from fabricbench.report.words import cell_words, value_words
 from support.example_conditions import OF_CONDITIONS, findings_in_conditions
 from support.example_findings import (
     before_after_findings,
@@ -33,6 +36,12 @@ from support.example_findings import (
     three_fabric_findings,
 )
 from support.example_rdma import OF_RDMA, rdma_cells, rdma_findings
+
+DRAWN = ("ladder", "matrix")
+"""Figures that altair makes charts of in `make test`: of points and lines, of a matrix. The others take a second each."""
+
+
+EVERY_FIGURE = [name for name in builders() if name not in OF_CONDITIONS | OF_RDMA]
 
 
 @pytest.fixture(scope="module")
@@ -45,10 +54,25 @@ def of_rdma(tmp_path_factory: pytest.TempPathFactory) -> Findings:
     return rdma_findings(tmp_path_factory.mktemp("rdma") / "run", rdma_cells(queue_pairs=(1, 4)))
 
 
+@pytest.fixture
+def findings_with(conditions: Findings, of_rdma: Findings) -> Callable[[str], Findings]:
+    """Small findings that hold something for a figure."""
+    return lambda name: conditions if name in OF_CONDITIONS else of_rdma if name in OF_RDMA else small_findings()
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", builders())
-def test_a_figure_is_valid_vega_lite_and_an_altair_chart(name: str, conditions: Findings, of_rdma: Findings):
-    findings = conditions if name in OF_CONDITIONS else of_rdma if name in OF_RDMA else small_findings()
-    chart = draw(name, findings)
+def test_a_figure_is_valid_vega_lite(name: str, findings_with: Callable[[str], Findings]):
+    spec = paper_spec(name, findings_with(name))
+    assert spec["concat"]
+    alt.TopLevelConcatSpec.validate(spec)
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(one, marks=[] if one in DRAWN else pytest.mark.slow) for one in builders()]
+)
+def test_a_figure_is_an_altair_chart(name: str, findings_with: Callable[[str], Findings]):
+    chart = draw(name, findings_with(name))
     assert isinstance(chart, alt.ConcatChart)
     assert chart.to_dict(validate=True)["concat"]
 
@@ -81,7 +105,7 @@ def colour_scales(spec: object) -> list[Spec]:
 
 def test_a_fabric_has_one_colour_in_every_figure():
     findings = three_fabric_findings()
-    expected = dict(zip((fabric.name for fabric in findings.fabrics), OKABE_ITO, strict=False))
+    expected = dict(zip((fabric.name for fabric in findings.fabrics), COLOURS, strict=False))
     for figure in present(findings).values():
         for panel in figure.panels:
             for scale in colour_scales(panel.spec):
@@ -236,6 +260,7 @@ def test_findings_without_any_cell_have_no_figures_and_still_a_report():
     bare = small_findings().model_copy(
         update=dict.fromkeys((name for name, field in Findings.model_fields.items() if is_of_findings(field)), ())
         | {"kernels": None, "chapters": {}}
+        | {"headline": small_findings().headline.model_copy(update={"effects": (), "more_effects": ()})}
     )
     assert present(bare) == {}
     for name in ("html", "markdown", "json", "text"):
@@ -251,6 +276,169 @@ def test_a_figure_is_written_for_papers(name: str, start: bytes):
     content = form.render(small_findings(), "ladder")
     assert content.startswith(start)
     assert len(content) > 5_000
+
+
+def width_mm(drawn: str) -> float:
+    return float(drawn.partition('width="')[2].partition('"')[0]) / 96 * 25.4
+
+
+@pytest.mark.parametrize(
+    ("name", "width"),
+    [
+        ("round-trip", 85.0),
+        ("verdict", 85.0),
+        ("collectives", 85.0),
+        ("topologies", 175.0),
+        *(pytest.param(name, width, marks=pytest.mark.slow) for name in EVERY_FIGURE for width in (85.0, 175.0)),
+    ],
+)
+def test_a_figure_fits_a_column_of_a_paper_or_two_and_its_text_stays_8_points(name: str, width: float):
+    form = FORMATS["svg"]
+    assert isinstance(form, FigureFormat)
+    drawn = form.render(example_findings(), name, width).decode()
+    assert width_mm(drawn) == pytest.approx(width, abs=0.7)
+    assert min(float(size) for size in re.findall(r'font-size="([\d.]+)px"', drawn)) / 96 * 72 >= 8
+
+
+@pytest.mark.parametrize("name", ["incast", "speed-up", "condition-gains"])
+def test_a_figure_for_a_paper_says_whose_a_colour_is(name: str, findings_with: Callable[[str], Findings]):
+    form = FORMATS["svg"]
+    assert isinstance(form, FigureFormat)
+    findings = findings_with(name)
+    drawn = form.render(findings, name, 85.0).decode()
+    assert drawn.count("role-legend-symbol") == len(findings.fabrics)
+    assert all(f">{fabric.name}</text>" in drawn for fabric in findings.fabrics)
+    assert width_mm(drawn) == pytest.approx(85.0, abs=0.7)
+
+
+def test_a_pdf_is_as_wide_as_was_asked_for():
+    form = FORMATS["pdf"]
+    assert isinstance(form, FigureFormat)
+    (box,) = re.findall(rb"MediaBox \[0 0 ([\d.]+)", form.render(small_findings(), "verdict", 85.0))
+    assert float(box) / 72 * 25.4 == pytest.approx(85.0, abs=0.5)
+
+
+def layers_of(spec: Spec) -> list[Spec]:
+    return [layer for one in spec.get("layer", []) for layer in (layers_of(one) or [one])]
+
+
+def test_a_fabric_has_one_shape_in_every_figure():
+    findings = three_fabric_findings()
+    expected = dict(zip((fabric.name for fabric in findings.fabrics), shape_range(findings), strict=True))
+    seen = 0
+    for figure in present(findings).values():
+        for panel in figure.panels:
+            for layer in layers_of(panel.spec):
+                if layer["mark"]["type"] != "point" or layer["mark"].get("color"):
+                    continue
+                if layer["mark"].get("size", 30) <= 5:
+                    continue  # single launches: dots too small for a shape
+                shape = layer["encoding"]["shape"]
+                scale = shape.get("condition", shape)["scale"]
+                assert expected.items() <= dict(zip(scale["domain"], scale["range"], strict=True)).items(), figure.name
+                seen += 1
+    assert seen > 50
+
+
+def test_marks_that_carry_a_fabric_are_not_pale():
+    for figure in present(example_findings()).values():
+        for panel in figure.panels:
+            for layer in layers_of(panel.spec):
+                if layer["mark"]["type"] in ("point", "bar") and figure.name != "distributions":
+                    assert layer["mark"].get("opacity", 1 if layer["mark"]["type"] == "bar" else 0.7) >= 0.9, (
+                        figure.name
+                    )
+
+
+def test_a_matrix_in_which_nobody_is_slow_has_no_full_colour():
+    findings = example_findings()
+    calm = tuple(one.model_copy(update={"slow": (), "unexplained": ()}) for one in findings.maps)
+    (panel, *_) = panels_of("matrix", findings.model_copy(update={"maps": calm}))
+    assert max(abs(row["heat"]) for row in panel.spec["data"]["values"]) <= PALE
+    one = calm[0]
+    even = one.model_copy(
+        update={"matrix": tuple(tuple(v and 100.0 + 0.5 * i for i, v in enumerate(row)) for row in one.matrix)}
+    )
+    (panel,) = panels_of("matrix", findings.model_copy(update={"maps": (even,)}))
+    assert {row["heat"] for row in panel.spec["data"]["values"]} == {0.0}
+
+
+def test_throughputs_that_all_fill_their_wire_are_told_in_a_sentence():
+    findings = example_findings()
+    full = tuple(step.model_copy(update={"share_of_line_rate": 0.96}) for step in findings.ladder)
+    figure = build("ladder", findings.model_copy(update={"ladder": full}))
+    assert figure is not None
+    assert [panel.title for panel in figure.panels] == ["Round trip of a small message"]
+    assert "every layer reaches 96 to 96 % of the line rate" in figure.caption
+
+
+def test_panels_of_three_fabrics_stand_metric_by_metric_and_pair_by_pair():
+    panels = panels_of("verdict", three_fabric_findings())
+    seen = [(panel.tags["metric"], panel.sides) for panel in panels]
+    assert [metric for metric, _ in seen] == sorted((metric for metric, _ in seen), key=[m for m, _ in seen].index)
+    assert [sides for _, sides in seen[:3]] == [sides for _, sides in seen[3:]]
+
+
+def test_launches_stand_in_order_of_time_with_one_place_for_each_block():
+    findings = example_findings()
+    panels = panels_of("order", findings)
+    assert [panel.title for panel in panels] == [effect.what for effect in findings.headline.effects]
+    for panel, effect in zip(panels, findings.headline.effects, strict=True):
+        drawn = {(row["fabric"], row["block"]): row["value"] for row in panel.spec["data"]["values"]}
+        for reading in effect.readings:
+            assert [drawn.get((reading.fabric, block)) for block in range(1, len(reading.launches) + 1)] == list(
+                reading.launches
+            )
+
+
+def test_launches_of_a_slower_group_are_hollow_and_named_in_the_table():
+    findings = example_findings()
+    effect = findings.headline.effects[0]
+    grouped = effect.model_copy(
+        update={"readings": (effect.readings[0].model_copy(update={"slow": (1,)}), *effect.readings[1:])}
+    )
+    headline = findings.headline.model_copy(update={"effects": (grouped,)})
+    figure = build("order", findings.model_copy(update={"headline": headline}))
+    assert figure is not None
+    (panel,) = figure.panels
+    slow = [(row["fabric"], row["block"]) for row in panel.spec["data"]["values"] if row["slow"]]
+    assert slow == [(effect.readings[0].fabric, 2)]
+    points = [layer for layer in panel.spec["layer"] if layer["mark"]["type"] == "point"]
+    assert [(layer["mark"]["filled"], layer["transform"][-1]["filter"]) for layer in points] == [
+        (True, "!datum.slow"),
+        (False, "datum.slow"),
+    ]
+    assert "Hollow points are the slower of two groups" in figure.caption
+    marked = [row for row in figure.table.rows if "slower group" in str(row)]
+    assert len(marked) == 1
+
+
+def test_a_tail_reaches_from_the_median_to_the_slowest_sample():
+    findings = example_findings()
+    figure = build("tails", findings, is_interactive=True)
+    assert figure is not None
+    summaries = {(one.fabric, cell_words(one.key)): one for one in findings.summaries}
+    for test, fabric, median, *_, slowest, samples in figure.table.rows:
+        summary = summaries[str(fabric), str(test)]
+        assert str(median) == value_words(summary.key.metric, summary.quantiles["0.5"])
+        assert str(slowest) == value_words(summary.key.metric, summary.maximum)
+        assert str(samples) == f"{summary.samples:,}"
+    for panel in figure.panels:
+        line, point = panel.spec["layer"]
+        assert line["data"] == point["data"]
+        lines: dict[tuple[str, int], list[tuple[float, float]]] = {}
+        for row in line["data"]["values"]:
+            lines.setdefault((row["fabric"], row["bytes"]), []).append((row["slower"], row["value"]))
+        for places in lines.values():
+            assert places == sorted(places)
+            assert places[0][0] == 2
+    assert figure.rests_on == ""
+    assert "intervals" not in str(paper_spec("tails", findings)["title"])
+
+
+def test_ticks_reach_the_end_of_the_data():
+    assert max(ratio_ticks(0.95, 7.7)) == 7.0
+    assert {1e3, 3e3} <= set(decade_ticks(25.0, 4e5))
 
 
 def test_sizes_stand_at_powers_of_two_and_an_empty_message_has_a_place():

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from fabricbench.analysis.findings import Findings, Severity
 from fabricbench.chapters.congestion import incasts
-from fabricbench.chapters.rdma import PORTS, Quantity, RdmaPorts, bandwidth, latency, lines, rdma_table, rows
+from fabricbench.chapters.rdma import (
+    PORTS,
+    Quantity,
+    RdmaPorts,
+    attached_table,
+    bandwidth,
+    latency,
+    lines,
+    rdma_table,
+    rows,
+)
 from fabricbench.model import Layer, Pattern, RdmaDoor
+from fabricbench.record.lines import RdmaAttachment, RdmaTransport
 from fabricbench.record.port_counters import PortEvent
 from fabricbench.report import markdown
 from fabricbench.report.comma_separated import findings_csv
@@ -18,7 +30,7 @@ from fabricbench.report.figures import present
 from fabricbench.report.html import render_html
 from fabricbench.report.terminal import render_terminal
 from support.example_findings import small_findings
-from support.example_rdma import QUEUE_PAIRS, RETRANSMISSIONS, SIZES, rdma_cells, rdma_findings
+from support.example_rdma import QUEUE_PAIRS, RATES, RETRANSMISSIONS, SIZES, attached, ports, rdma_cells, rdma_findings
 
 BLOCKS = 8
 
@@ -65,7 +77,62 @@ def test_retransmissions_on_one_fabric_only_are_a_warning(findings: Findings):
     (told,) = [one for one in findings.warnings if "retransmission" in one.text]
     assert (told.severity, told.subject) == (Severity.WARNING, "rail20")
     assert "and none of them on rail40: their ratios do not compare the links alone" in told.text
-    assert f"({BLOCKS * RETRANSMISSIONS:,})" in told.text
+    assert f"({BLOCKS * RETRANSMISSIONS:,}, " in told.text
+
+
+def test_losses_on_every_fabric_are_a_warning_of_each_with_their_rate(tmp_path: Path):
+    lossy = {name: ports(name, retransmissions=9) for name in RATES}
+    cells = [replace(cell, port_state=lossy) for cell in rdma_cells(queue_pairs=(1,))]
+    found = rdma_findings(tmp_path / "run", cells)
+    told = [one for one in found.warnings if "retransmissions" in one.text]
+    assert {one.severity for one in told} == {Severity.WARNING}
+    assert all(any(name in one.subject for one in told) for name in RATES)
+    for one in told:
+        assert " a measured message)" in one.text
+        assert "packets were lost" in one.text
+        assert "none of them" not in one.text
+
+
+def attached_findings(folder: Path, *by_fabric: tuple[RdmaAttachment, ...]) -> Findings:
+    rdma = dict(zip(RATES, by_fabric, strict=True))
+    return rdma_findings(folder, [replace(cell, rdma=rdma) for cell in rdma_cells(queue_pairs=(1,))])
+
+
+def test_how_hosts_were_attached_stands_in_a_table_and_fabrics_of_another_kind_are_told(tmp_path: Path):
+    roce = tuple(attached("rail20", host) for host in (0, 1))
+    iwarp = tuple(
+        attached("rail40", host, driver="siw", transport=RdmaTransport.IWARP, port_mtu=2048) for host in (0, 1)
+    )
+    found = attached_findings(tmp_path / "run", roce, iwarp)
+    first, second = attached_table(found).rows
+    assert first[:6] == ("rail20", "n[0-1]", "rxe0/1", "RoCE v2 (rxe, soft RoCE)", "fe0", "1")
+    assert first[7:] == ("1024", "1024", "64 B")
+    assert second[3] == "iWARP (siw, soft iWARP)"
+    assert second[8] == "–"
+    (told,) = [one for one in found.warnings if "compare that too" in one.text]
+    assert told.severity is Severity.NOTE
+    assert (
+        "RDMA over rail20 was RoCE v2 (rxe, soft RoCE) with path MTU 1024, over rail40 iWARP (siw, soft iWARP)"
+        in told.text
+    )
+    text = markdown.render(found).decode()
+    for word in ("iWARP", "Path MTU", "GID index", "0000:0000:0000:0000:0000:ffff:0a62:0001"):
+        assert word in text
+    assert "How the hosts were attached" in render_html(found)
+
+
+def test_an_end_with_a_smaller_mtu_is_a_warning(tmp_path: Path):
+    narrow = attached("rail20", 1, port_mtu=512)
+    ends = (attached("rail20").model_copy(update={"path_mtu": 512}), narrow)
+    alike = tuple(attached("rail40", host) for host in (0, 1))
+    found = attached_findings(tmp_path / "run", ends, alike)
+    (told,) = [one for one in found.warnings if "its ends of RDMA differ" in one.text]
+    assert (told.severity, told.subject) == (Severity.WARNING, "rail20")
+    assert "port MTU 1024 on n0, port MTU 512 on n1; the path MTU in force was 512" in told.text
+
+
+def test_runs_that_do_not_tell_how_they_were_attached_have_no_such_table(findings: Findings):
+    assert not attached_table(findings).rows
 
 
 def test_the_study_is_quoted_with_its_source(findings: Findings):
@@ -126,7 +193,8 @@ def test_rows_keep_full_precision_for_programs(findings: Findings):
 def test_the_csv_file_has_a_column_for_each_kind_of_event(findings: Findings):
     head, *body = findings_csv(findings)["rdma"].splitlines()
     assert (
-        "events_retransmission,events_not_ready,events_congestion,events_pause,events_drop,events_error,ports" in head
+        "events_retransmission,events_out_of_sequence,events_duplicate,events_not_ready,events_ecn_mark,events_congestion,"
+        "events_pause,events_pause_sent,events_credit_wait,events_drop,events_error,ports" in head
     )
     assert len(body) == len(findings.chapters["rdma"])
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,8 +14,9 @@ from typer.testing import CliRunner, Result
 
 import fabricbench.analysis
 from fabricbench.cli import app
-from fabricbench.errors import UsageError
+from fabricbench.errors import FabricbenchError, UsageError
 from fabricbench.record.store import Run
+from fabricbench.report import formats
 from support.example_findings import small_findings
 
 CALLS: list[dict[str, object]] = []
@@ -22,8 +26,15 @@ CALLS: list[dict[str, object]] = []
 def faked_analysis(monkeypatch: pytest.MonkeyPatch) -> None:
     CALLS.clear()
 
-    def analyse(runs: list[Any], *, baseline: str | None, reference: object = None, decision: object = None) -> object:
-        others = {"reference": reference, "decision": decision}
+    def analyse(
+        runs: list[Any],
+        *,
+        baseline: str | None,
+        margin: float | None = None,
+        reference: object = None,
+        decision: object = None,
+    ) -> object:
+        others = {"margin": margin, "reference": reference, "decision": decision}
         known = {name: value for name, value in others.items() if value is not None}
         CALLS.append({"runs": [run.path for run in runs], "baseline": baseline} | known)
         return small_findings()
@@ -50,6 +61,7 @@ def test_two_runs_and_a_baseline_reach_the_analysis(tmp_path: Path):
     assert [{"runs": [tmp_path, after], "baseline": "myrinet"}] == CALLS
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize(
     ("file", "start"),
     [
@@ -84,6 +96,48 @@ def test_csv_has_its_other_tables_beside_it(tmp_path: Path):
     assert len(list(tmp_path.iterdir())) == len(names)
 
 
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures are not drawn, which takes ten seconds for all of a report."""
+    monkeypatch.setattr(formats, "_svg", lambda _: b"<svg/>")
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_markdown_has_its_figures_beside_it(tmp_path: Path):
+    result = report(tmp_path, "-o", tmp_path / "x.md")
+    assert result.stdout.split() == [str(tmp_path / "x.md"), str(tmp_path / "x.figures")]
+    text = (tmp_path / "x.md").read_text()
+    assert "](x.figures/ladder.svg)" in text
+    assert (tmp_path / "x.figures" / "ladder.svg").read_text().startswith("<svg")
+    assert "](" not in report(tmp_path, "--format", "markdown", "-o", "-").stdout.partition("## The ladder")[2]
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_figures_go_through_no_link_and_into_no_file(tmp_path: Path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (tmp_path / "x.figures").symlink_to(elsewhere)
+    (tmp_path / "y.figures").write_text("mine")
+    for name in ("x.md", "y.md"):
+        assert isinstance(report(tmp_path, "-o", tmp_path / name).exception, FabricbenchError)
+    assert list(elsewhere.iterdir()) == []
+    assert not (tmp_path / "x.md").exists()
+
+
+@pytest.mark.parametrize("taken", ["a.csv", "a-one-way.csv"])
+def test_nothing_is_written_before_it_is_sure_that_all_of_it_may_be(taken: str, tmp_path: Path):
+    (tmp_path / taken).mkdir()
+    refused = report(tmp_path, "-o", tmp_path / "a.csv")
+    assert isinstance(refused.exception, UsageError)
+    assert [path.name for path in tmp_path.iterdir()] == [taken]
+
+
+def test_the_reports_own_file_beside_the_run_is_renewed(tmp_path: Path):
+    for _ in range(2):
+        assert report(tmp_path).exit_code == 0
+    assert (tmp_path / "dossier.html").exists()
+
+
 def test_a_minus_writes_to_stdout_and_no_path(tmp_path: Path):
     result = report(tmp_path, "--format", "markdown", "-o", "-")
     assert result.stdout.startswith("# fast-ethernet")
@@ -103,13 +157,37 @@ def test_one_figure_goes_to_one_file_and_all_of_them_to_a_folder(tmp_path: Path)
     assert (tmp_path / "ladder.svg").read_text().startswith("<svg")
     every = report(tmp_path, "--format", "svg")
     assert every.stdout.strip() == str(tmp_path / "figures")
-    assert {"verdict.svg", "ladder.svg", "published.svg"} <= {path.name for path in (tmp_path / "figures").iterdir()}
+    names = {path.name for path in (tmp_path / "figures").iterdir()}
+    assert {"first-screen.svg", "verdict.svg", "ladder.svg", "published.svg", "published-data.csv"} <= names
+    assert "first-screen-data.csv" not in names
+
+
+def test_the_numbers_that_a_figure_draws_lie_beside_it(tmp_path: Path):
+    assert report(tmp_path, "--figure", "ladder", "-o", tmp_path / "one.svg").exit_code == 0
+    assert (tmp_path / "one-data.csv").read_text().startswith("panel,drawn as,layer,fabric,value,value in")
+
+
+@pytest.mark.parametrize("arguments", [["--format", "svg", "--figure", "ladder"], ["--format", "csv"]])
+def test_nothing_lies_beside_what_is_no_file(arguments: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    from fabricbench.cli import report as command
+
+    written: list[Path] = []
+
+    @contextmanager
+    def opened(path: Path) -> Iterator[BytesIO]:
+        written.append(path)
+        yield BytesIO()
+
+    monkeypatch.setattr(command, "opened_output", opened)
+    assert report(tmp_path, *arguments, "-o", "/dev/null").exit_code == 0
+    assert written == [Path("/dev/null")]
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--figure", "ladder"], "--figure is for svg, png and pdf, not for html"),
+        (["--width", "85"], "--width is for svg, png and pdf, not for html"),
         (["--format", "svg", "--figure", "pie"], "there is no figure 'pie'"),
         (["--format", "svg", "-o", "-"], "figures do not fit into stdout"),
         (["-o", "all.png"], "figures do not fit into one file"),

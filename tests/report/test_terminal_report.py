@@ -21,9 +21,10 @@ ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 
 def test_the_answer_stands_below_what_was_measured_and_when():
     findings = example_findings()
-    first, second = render_terminal(findings, 200, color=False).splitlines()[:2]
+    first, second, third = render_terminal(findings, 200, color=False).splitlines()[:3]
     assert first == f"{findings.title} · 2026-03-14  EMULATED fabrics"
-    assert second == findings.headline.sentence.replace(" us", " µs")
+    assert second == findings.headline.system
+    assert third == findings.headline.sentence.replace(" us", " µs")
 
 
 def test_there_are_colours_only_where_they_are_asked_for(monkeypatch: pytest.MonkeyPatch):
@@ -41,6 +42,7 @@ def test_colours_change_no_word():
     assert [line.rstrip() for line in coloured.splitlines()] == plain.splitlines()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [60, 80, 100, 200])
 @pytest.mark.parametrize("make", [example_findings, three_fabric_findings, before_after_findings])
 def test_no_line_is_wider_than_the_terminal(make: Callable[[], Findings], width: int):

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from fabricbench.analysis.findings import Comparison, Crossover, Interval, Verdict
+from fabricbench.analysis.findings import Comparison, Crossover, Doubt, Interval, Verdict
 from fabricbench.cli.output import value_text
 from fabricbench.model import Layer, Metric, Pattern, Receive
+from fabricbench.pattern_facts import Family
+from fabricbench.patterns import PATTERNS
 from fabricbench.report.words import (
     PATTERN_WORDS,
+    WithInterval,
     advantage,
     crossover_words,
     effect_words,
@@ -22,11 +25,13 @@ from fabricbench.report.words import (
     rate_share_words,
     share_interval_words,
     size_words,
+    struck_words,
     times_words,
     typographic,
     value_words,
     verdict_words,
 )
+from support.cell_keys import cell_key
 from support.example_findings import MARGIN, example_findings
 
 
@@ -73,7 +78,7 @@ def test_ahead_says_that_it_may_be_by_less_than_matters_and_what_qualifies_a_ver
     name = ahead.fabric_b
     assert verdict_words(ahead, MARGIN) == f"{name} ahead, perhaps by less than 2 %"
     same = comparison(Metric.THROUGHPUT, Verdict.EQUIVALENT, 1.0, 0.99, 1.01)
-    noted = same.model_copy(update={"notes": ("would have missed a slow mode of up to 9.8 % of launches",)})
+    noted = same.model_copy(update={"notes": (Doubt.of("would have missed a slow mode of up to 9.8 % of launches"),)})
     assert verdict_words(noted, MARGIN) == "equivalent; would have missed a slow mode of up to 9.8 % of launches"
 
 
@@ -167,9 +172,10 @@ def test_each_metric_has_its_own_units(metric: Metric, value: float, words: str)
 
 
 def test_every_pattern_has_words():
-    assert {probe_words(Layer.MPI, pattern, Receive.LIBRARY) for pattern in Pattern} == {
-        f"mpi {PATTERN_WORDS[pattern]}" for pattern in Pattern
-    }
+    for pattern, facts in PATTERNS.items():
+        if facts.family is not Family.WORKLOAD:
+            setup = ", 2 ranks" if facts.most_ranks is None else ""
+            assert probe_words(cell_key(Layer.MPI, pattern)) == f"mpi {PATTERN_WORDS[pattern]}{setup}"
     assert len(set(PATTERN_WORDS.values())) == len(Pattern)
 
 
@@ -178,7 +184,6 @@ def test_a_crossover_is_told_by_the_sizes_beside_it_and_by_a_point_only_where_a_
         layer=Layer.TCP,
         pattern=Pattern.PINGPONG,
         receive=Receive.BLOCKING,
-        variant="",
         metric=Metric.ROUND_TRIP_TIME,
         fabric_a="ethernet",
         fabric_b="myrinet",
@@ -188,8 +193,16 @@ def test_a_crossover_is_told_by_the_sizes_beside_it_and_by_a_point_only_where_a_
         faster_above="myrinet",
     )
     assert crossover_words(bracket) == "tcp ping-pong, blocking: myrinet overtakes ethernet between 64 B and 512 B"
-    assert not bracket.is_close
     earned = bracket.model_copy(
         update={"message_bytes": 212.4, "low": 181.0, "high": 249.0, "model": "Hockney", "worst_misfit": 0.0131}
     )
     assert place_words(earned) == "at about 210 B (180 B to 250 B; Hockney's model, within 1.3 %)"
+
+
+def test_a_value_and_its_interval_stay_apart_in_one_text():
+    text = interval_words(Metric.ROUND_TRIP_TIME, Interval(value=71.2e3, low=70.9e3, high=74.6e3))
+    assert isinstance(text, WithInterval)
+    assert (text.value, text.interval, str(text)) == ("71.2 µs", "70.9 to 74.6 µs", "71.2 µs (70.9 to 74.6 µs)")
+    assert text.after("predicted (by bytes) ").value == "predicted (by bytes) 71.2 µs"
+    assert not isinstance(struck_words("949.5 %", is_impossible=True), WithInterval), "a remark is no interval"
+    assert factor_words(Interval(value=2.0, low=None, high=None)).interval == "no interval"

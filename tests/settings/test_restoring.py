@@ -175,6 +175,7 @@ def fabricbench(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([FABRICBENCH, *arguments], capture_output=True, text=True, timeout=60, check=False)
 
 
+@pytest.mark.slow
 def test_after_a_kill_the_next_command_of_any_kind_restores(cluster: Cluster):
     before = cluster.state()
     kill_a_run(cluster)
@@ -204,6 +205,7 @@ def test_many_nodes_that_are_off_are_one_deadline_and_one_line(cluster: Cluster)
     ]
 
 
+@pytest.mark.slow
 def test_a_node_that_cannot_be_reached_keeps_its_entry_is_named_and_is_tried_again(cluster: Cluster):
     before = cluster.state()
     leave_settings(cluster)
@@ -409,3 +411,18 @@ def test_an_entry_that_cannot_be_read_is_named_and_kept(cluster: Cluster):
     assert f"settings that {path} left on its nodes are not restored: the entry cannot be read" in done.stderr
     with pytest.raises(EnvironmentLacks, match="cannot be read"), session(cluster):
         pass
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives a file to another user")
+def test_an_entry_that_somebody_else_has_written_restores_nothing(cluster: Cluster):
+    assert cluster.state()  # it has a state directory of its own
+    with ledger.locked():
+        path = ledger.new_path()
+        node = ledger.NodeEntry(name="a", identity="x", restore=("touch", str(path.parent / "started")), originals={})
+        ledger.write(path, ledger.Entry(owner=ENDED, run="run", nodes=(node,)))
+        assert ledger.entries()[path] is not None
+        os.chown(path, 65534, 65534)
+        assert ledger.entries() == {path: None}
+    assert ledger.folder().stat().st_mode & 0o777 == 0o700
+    assert not (path.parent / "started").exists()
+    path.unlink()

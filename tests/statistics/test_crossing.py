@@ -107,6 +107,7 @@ def test_three_sizes_or_a_wide_gap_earn_no_point_however_quiet_it_is():
         assert (one.point, one.low, one.high, one.model) == (None, None, None, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("curves", SMOOTH.values(), ids=SMOOTH)
 @pytest.mark.parametrize(("sizes", "blocks", "noise"), [(QUICK, 6, 1.0), (POWERS, 12, 0.5), (POWERS, 16, 0.1)])
 def test_statements_hold_the_truth_where_both_sides_obey_hockneys_model(
@@ -120,6 +121,7 @@ def test_statements_hold_the_truth_where_both_sides_obey_hockneys_model(
         assert found.earned >= 0.2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("curves", OTHERS.values(), ids=OTHERS)
 @pytest.mark.parametrize(("blocks", "noise"), [(6, 1.0), (12, 0.5), (16, 0.1)])
 def test_curves_of_another_shape_earn_no_point_and_their_brackets_hold_the_truth(

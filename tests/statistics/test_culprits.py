@@ -48,6 +48,7 @@ FAULTS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.touch.value)
 @pytest.mark.parametrize("members", [4, 9])
 def test_a_fault_is_found_and_nothing_else(fault: Candidate, members: int) -> None:
@@ -79,6 +80,7 @@ def test_two_faults_are_told_apart() -> None:
     assert {one.candidate for one in find_culprits(values, source, destination, margin=MARGIN)} == set(faults)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [0.002, 0.01, 0.05])
 def test_nobody_is_accused_where_nothing_differs(noise: float) -> None:
     random = np.random.default_rng(10)

@@ -93,17 +93,26 @@ def test_blocks_that_agree_to_the_last_digit_are_decided_by_their_mean():
     assert decided(np.zeros(32)) == [Decision.EQUIVALENT]
 
 
-@pytest.mark.parametrize(("centre", "margin"), [(1.06, 0.02), (1.005, 0.02)])
-def test_the_blocks_asked_for_settle_it_about_as_often_as_promised(centre: float, margin: float):
-    ratios = paired_ratios(noisy(centre, 0.04, 6))
-    raw = p_values_of(ratios, margin)
-    more = blocks_to_settle(ratios, raw, raw, margin)[0]
-    random = np.random.default_rng(4)
-    later = paired_ratios(random.normal(np.log(centre), 0.04, (4000, 6 + int(more))))
-    settled = [
-        one in (Decision.HIGHER, Decision.EQUIVALENT) for one in decide(later, p_values_of(later, margin), margin)
+@pytest.mark.parametrize("blocks", [6, 12])
+def test_the_blocks_asked_for_settle_what_is_open_as_often_as_promised(blocks: int):
+    # With the ratio taken for what was measured, 63 to 66 % were: what looks worth more blocks does so partly by luck.
+    random = np.random.default_rng(blocks)
+    true = np.log1p(random.uniform(-0.08, 0.08, (1500, 1)))
+    first = random.normal(true, 0.03, (1500, blocks))
+    ratios = paired_ratios(first, 0.96)
+    raw = p_values_of(ratios, 0.02)
+    more = blocks_to_settle(ratios, raw, raw, 0.02, 0.995)
+    is_open = [
+        one not in (Decision.HIGHER, Decision.LOWER, Decision.EQUIVALENT) for one in decide(ratios, raw, 0.02, 0.96)
     ]
-    assert POWER - 0.06 <= np.mean(settled) <= POWER + 0.09
+    settled = []
+    for row in np.flatnonzero(is_open & ~np.isnan(more)):
+        values = np.append(first[row], random.normal(true[row], 0.03, int(more[row])))
+        later = paired_ratios(values)
+        (one,) = decide(later, p_values_of(later, 0.02), 0.02, 0.995)
+        settled.append(one in (Decision.HIGHER, Decision.LOWER, Decision.EQUIVALENT))
+    assert len(settled) > 500
+    assert POWER - 0.05 <= np.mean(settled) <= POWER + 0.08
 
 
 def test_no_number_of_blocks_is_promised_where_the_ratio_sits_on_the_margin_or_noise_swamps_it():

@@ -28,10 +28,8 @@ def gates(old: int, new: int, change: float = 1.0, count: int = 20_000) -> Ratio
 @pytest.mark.parametrize(("old", "new"), [(3, 3), (8, 8), (8, 30)])
 def test_the_chance_that_an_unchanged_cell_passes_is_that_of_simulated_gates(old: int, new: int):
     simulated = float(np.mean(gates(old, new).high <= 1.0 + LIMIT))
-    # Welch's degrees of freedom are estimated, and with three launches a side often fewer than the formula's.
-    assert float(chance_to_pass(NOISE, LIMIT, 0.95, new, old)) == pytest.approx(
-        simulated, abs=0.06 if new == 3 else 0.02
-    )
+    # Welch's degrees of freedom are estimated as well: with three launches a side they are between 2 and 4.
+    assert float(chance_to_pass(NOISE, LIMIT, 0.95, new, old)) == pytest.approx(simulated, abs=0.01)
 
 
 def test_what_is_caught_and_passed_with_80_percent_is_so_in_simulation():
@@ -51,6 +49,17 @@ def test_so_many_blocks_pass_an_unchanged_system_and_fewer_do_not():
 
     assert all_pass(needed) >= 0.76
     assert all_pass(needed // 2) < 0.7
+
+
+@pytest.mark.parametrize("scatter", [0.01, 0.041])
+def test_a_gate_of_many_tests_passes_an_unchanged_system_as_often_as_is_promised(scatter: float):
+    # Three blocks of quiet launches were promised to pass with 80 %, and did in a quarter of the campaigns.
+    needed = blocks_to_decide(scatter * np.sqrt(2.0), LIMIT, 0.96, cells=22)
+    assert needed is not None
+    random = np.random.default_rng(3)
+    sides = (random.normal(0.0, scatter, (22 * 1000, needed)) for _ in range(2))
+    passed = (unpaired_ratios(*sides, 0.96).high <= 1.0 + LIMIT).reshape(22, 1000).all(axis=0)
+    assert np.mean(passed) >= 0.76
 
 
 def test_more_noise_more_cells_and_an_old_side_that_stays_ask_for_more_blocks():

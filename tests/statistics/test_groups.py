@@ -37,6 +37,7 @@ def maps(switches: tuple[int, ...], slow: float = 1.0, *, is_rate: bool = False,
     return [judge(network(random, switches, slow, is_rate=is_rate), margin=MARGIN) for _ in range(MAPS)]
 
 
+@pytest.mark.slow
 def test_a_healthy_network_of_several_switches_accuses_nobody():
     seen = [
         found
@@ -64,6 +65,7 @@ def test_groups_are_told_as_they_are(is_rate: bool):
         assert sum(one.groups == groups for one in maps(switches, is_rate=is_rate)) >= MAPS - 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_rate", [False, True])
 @pytest.mark.parametrize("switches", [(6, 6), (14, 2)])
 def test_a_slow_node_of_a_group_is_found_and_nobody_else(switches: tuple[int, ...], is_rate: bool):

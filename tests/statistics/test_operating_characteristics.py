@@ -16,6 +16,8 @@ from fabricbench.statistics.decision import EQUIVALENT_LAUNCHES
 from fabricbench.statistics.ratios import Assumption
 from fabricbench.statistics.simulation import LAB_NOISE, Noise, Shape, noisier, simulate_launches, simulate_runs
 
+pytestmark = pytest.mark.slow  # simulates many campaigns
+
 CAMPAIGNS = 300
 MEASURED = Noise()
 HALF = noisier(MEASURED, 0.5)

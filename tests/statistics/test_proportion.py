@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fabricbench.statistics.proportion import clustered_interval, wilson_interval
+from fabricbench.statistics.proportion import clustered_interval, exact_p_value, wilson_interval
 
 
 @pytest.mark.parametrize(
@@ -58,3 +58,11 @@ def test_clusters_that_differ_by_more_than_chance_tell_less():
 def test_clusters_without_a_trial_are_refused():
     with pytest.raises(ValueError, match="needed at least one trial"):
         clustered_interval([], [])
+
+
+def test_failures_on_one_side_alone_are_more_than_chance_from_as_many_as_fisher_says():
+    assert exact_p_value((6, 0), (12, 12)) == pytest.approx(0.01373, abs=1e-5)
+    assert exact_p_value((0, 6), (12, 12)) == exact_p_value((6, 0), (12, 12))
+    assert exact_p_value((3, 3), (12, 12)) == pytest.approx(1.0)
+    assert exact_p_value((0, 0), (5, 8)) == 1.0
+    assert exact_p_value((1, 7), (8, 10)) == pytest.approx(stats.fisher_exact([[1, 7], [7, 3]]).pvalue)

@@ -10,6 +10,7 @@ from scipy import stats
 
 from fabricbench.statistics.ratios import (
     Assumption,
+    Rounding,
     paired_ratios,
     signed_rank_tail,
     student_one_sided,
@@ -89,7 +90,7 @@ def test_an_outlying_launch_widens_the_t_interval_more_than_the_signed_rank_one(
 def test_equal_medians_from_a_coarse_clock_are_not_certainty():
     equal = np.full(6, np.log(1.03))
     certain = paired_ratios(equal)
-    floored = paired_ratios(equal, least_deviation=0.03)
+    floored = paired_ratios(equal, rounding=Rounding(deviation=0.03))
     assert certain.high[0] / certain.low[0] == pytest.approx(1.0)
     assert floored.high[0] / floored.low[0] > 1.05
 
@@ -122,3 +123,23 @@ def test_exchanging_the_sides_inverts_the_ratio_and_keeps_the_p_value(logs: list
     assert there.ratio[0] * back.ratio[0] == pytest.approx(1.0)
     assert there.low[0] * back.high[0] == pytest.approx(1.0)
     assert there.p_value[0] == pytest.approx(back.p_value[0])
+
+
+def test_three_launches_against_thirty_keep_their_rate_of_error():
+    random = np.random.default_rng(5)
+    few, many = random.standard_normal((20_000, 3)), random.standard_normal((20_000, 30))
+    p_values = unpaired_ratios(few, many).p_value
+    assert np.mean(p_values < 0.05) <= 0.05  # 0.077 by Satterthwaite's estimate alone
+    assert np.mean(p_values < 0.007) <= 0.007  # 0.028
+
+
+@pytest.mark.parametrize(("few", "many"), [(1, 3), (1, 6), (2, 5)])
+def test_a_side_of_one_or_two_runs_is_taken_to_scatter_as_the_other_and_keeps_its_rate_of_error(few: int, many: int):
+    random = np.random.default_rng(6)
+    sides = random.standard_normal((20_000, few)), random.standard_normal((20_000, many))
+    assert np.isnan(unpaired_ratios(*sides).p_value).all()
+    found = unpaired_ratios(*sides, is_alike=True)
+    assert set(found.degrees_of_freedom) == {float(few + many - 2)}
+    assert np.mean(found.p_value < 0.05) == pytest.approx(0.05, abs=0.006)
+    assert np.mean((np.log(found.low) < 0) & (np.log(found.high) > 0)) == pytest.approx(0.95, abs=0.006)
+    assert np.isnan(unpaired_ratios(sides[0][:, :2], sides[0][:, :2], is_alike=True).p_value).all()

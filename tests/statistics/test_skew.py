@@ -9,9 +9,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy import special
 
-from fabricbench.statistics.decision import EQUIVALENT, HIGHER, HIGHER_AHEAD, LOWER, UNDECIDED
+from fabricbench.statistics.decision import Decision, shared_by
 from fabricbench.statistics.simulation import Noise, Shape, noisier, simulate_launches
-from fabricbench.statistics.skew import SlowModes, find_slow_modes, pooled, robust_agrees, unseen_share
+from fabricbench.statistics.skew import SlowModes, find_slow_modes, p_values_of_both, pooled, split_ratio, unseen_share
 
 Floats = NDArray[np.float64]
 
@@ -31,6 +31,7 @@ def most(rate: float, trials: int = CAMPAIGNS) -> int:
     return int(np.flatnonzero(special.bdtr(np.arange(trials + 1), trials, rate) >= 0.999)[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "noise",
     [
@@ -97,23 +98,45 @@ def test_launches_that_see_nothing_may_have_missed_39_percent_by_six_and_10_by_t
     assert unseen_share(0) == 1.0
 
 
-def test_a_robust_decision_needs_the_median_beyond_the_margin_and_never_confirms_equivalence():
-    higher = np.array([0.03, 0.04, 0.05, 0.03, 0.04, 0.06])
-    mostly = np.array([0.03, 0.04, 0.05, 0.03, 0.04, -0.01])
-    rows = np.stack([higher, -higher, mostly, higher / 10, higher, higher])
-    codes = np.array([HIGHER, LOWER, HIGHER, HIGHER_AHEAD, EQUIVALENT, UNDECIDED])
-    assert robust_agrees(rows, codes, 0.02).tolist() == [True, True, False, True, False, True]
+def two_groups(slow: float, others: float, counts: tuple[int, int]) -> tuple[Floats, NDArray[np.bool_]]:
+    """Log ratios of two groups of launches that scatter by some hundredths, and which are slow."""
+    scatter = np.tile([-0.01, 0.0, 0.01], 20)
+    row = np.concatenate([slow + scatter[: counts[0]], others + scatter[: counts[1]]])
+    return row, np.arange(row.size) < counts[0]
 
 
-def test_six_launches_confirm_a_decision_and_five_or_missing_ones_do_not():
-    rows = np.full((2, 6), 0.3)
-    rows[1, 5] = np.nan
-    assert robust_agrees(rows, np.array([HIGHER, HIGHER]), 0.02).tolist() == [True, False]
+def test_a_group_of_one_launch_has_an_interval_by_the_deviation_within_both():
+    row, is_slow = two_groups(0.69, 0.69 - 0.4, (1, 5))
+    groups = split_ratio(row, is_slow)
+    assert groups is not None
+    slow, others = groups
+    assert (slow.launches, others.launches, slow.freedom) == (1, 5, 4.0)
+    assert slow.deviation == others.deviation == pytest.approx(np.sqrt(np.sum((row[1:] - row[1:].mean()) ** 2) / 4))
+    assert shared_by(groups, 0.007, 0.02) is Decision.HIGHER
 
 
-def test_a_median_within_the_margin_is_called_beyond_it_in_at_most_5_percent_whatever_the_skew():
-    random = np.random.default_rng(8)
-    rows = random.exponential(0.2, (2000, 12))
-    rows += np.log1p(0.02) - 0.2 * np.log(2.0)  # the median lies on the margin, the mean far beyond
-    agrees = robust_agrees(rows, np.full(2000, HIGHER), 0.02)
-    assert agrees.sum() <= most(0.025, 2000)
+def test_two_groups_share_the_weaker_of_their_decisions_and_none_where_they_disagree():
+    for slow, shared in ((0.3, Decision.HIGHER), (0.025, Decision.HIGHER_AHEAD), (-0.3, Decision.UNDECIDED)):
+        groups = split_ratio(*two_groups(slow, 0.5, (6, 6)))
+        assert groups is not None
+        assert shared_by(groups, 0.01, 0.02) is shared
+
+
+def test_of_both_groups_the_larger_p_value_counts_and_nothing_is_equivalent():
+    row, is_slow = two_groups(0.05, 0.5, (3, 9))
+    both, groups = p_values_of_both(row, is_slow, 0.02), split_ratio(row, is_slow)
+    assert both is not None
+    assert groups is not None
+    assert both.zero[0] == groups[0].p_value() > groups[1].p_value()
+    assert both.margin[0] > both.zero[0]
+    assert both.equivalence[0] == 1.0
+    apart = p_values_of_both(*two_groups(-0.05, 0.5, (3, 9)), 0.02)
+    assert apart is not None
+    assert (apart.zero[0], apart.margin[0]) == (1.0, 1.0)
+
+
+def test_a_group_without_a_value_is_no_group():
+    row, is_slow = two_groups(0.3, 0.5, (1, 5))
+    row[0] = np.nan
+    assert split_ratio(row, is_slow) is None
+    assert p_values_of_both(row, is_slow, 0.02) is None

@@ -12,7 +12,7 @@ from fabricbench.lab import parse_fabrics
 from fabricbench.lab.topology import plan_lab
 from fabricbench.testbed.model import Testbed
 from fabricbench.workload.adapter import Output, Parsed
-from fabricbench.workload.command import CommandStart
+from fabricbench.workload.command_start import CommandStart
 from fabricbench.workload.counted import AROUND, MPI_LINE, rank_line
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -47,16 +47,23 @@ def start(**keys: Any) -> CommandStart:
 
 
 def parsed(
-    directory: Path, one: CommandStart, stdout: str, *, stderr: str = "", exit_code: int | None = 0, **files: str
+    directory: Path,
+    one: CommandStart,
+    stdout: str,
+    *,
+    stderr: str = "",
+    exit_code: int | None = 0,
+    lasted: float = 3.0,
+    **files: str,
 ) -> Parsed:
-    """What is read of an output, as `counted` frames it."""
+    """What is read of an output, as `counted` frames it, of a program that ran so many seconds."""
     around = f"{MPI_LINE}MPICH 5\n" + "".join(rank_line(rank, 100 + rank) for rank in range(one.ranks))
     (directory / "stdout.log").write_text(around + stdout)
     (directory / "stderr.log").write_text(stderr)
     for name, text in files.items():
         (directory / name.replace("_", ".")).write_text(text)
     if exit_code is not None:
-        told = {"exit_code": exit_code, "started_unix_ns": 10**18, "finished_unix_ns": 10**18 + 3 * 10**9}
+        told = {"exit_code": exit_code, "started_unix_ns": 10**18, "finished_unix_ns": 10**18 + round(lasted * 1e9)}
         (directory / AROUND).write_text(json.dumps({**told, "interfaces": {"fe0": {"sent": 5, "received": 7}}}))
     found = one.parse(Output(directory, directory / "stdout.log", directory / "stderr.log"))
     assert found is not None

@@ -26,12 +26,8 @@ def compared(
         verdict = _verdict(ratio, low, high, key.metric)
         yield Comparison(
             kind="cell",
-            layer=key.layer,
-            pattern=key.pattern,
-            receive=key.receive,
-            variant=key.variant,
+            **key.of_any_size,
             message_bytes=key.message_bytes,
-            metric=key.metric,
             unit=key.metric.unit,
             fabric_a=pair[0],
             fabric_b=pair[1],
@@ -119,11 +115,7 @@ def crossovers_of(cells: Sequence[Comparison]) -> Iterable[Crossover]:
             assert after.message_bytes is not None
             is_a_first = before.verdict is Verdict.A_FASTER
             yield Crossover(
-                layer=before.layer,
-                pattern=before.pattern,
-                receive=before.receive,
-                variant="",
-                metric=before.metric,
+                **before.of_any_size,
                 fabric_a=before.fabric_a,
                 fabric_b=before.fabric_b,
                 lower_bytes=before.message_bytes,

@@ -12,6 +12,7 @@ import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 from fabricbench.analysis.findings import (
     Caution,
@@ -20,6 +21,8 @@ from fabricbench.analysis.findings import (
     Changes,
     Comparison,
     Distribution,
+    Doubt,
+    Evidence,
     FabricFacts,
     Findings,
     Headline,
@@ -28,8 +31,9 @@ from fabricbench.analysis.findings import (
     Severity,
 )
 from fabricbench.model import Layer, Metric, Pattern, Receive
-from fabricbench.patterns import USUAL_LAYERS
+from fabricbench.pattern_facts import USUAL_LAYERS
 from fabricbench.testbed.wire import Wire
+from support.cell_keys import cell_key
 from support.example_comparisons import MARGIN, compared, crossovers_of, curves_of
 from support.example_headlines import applications, busy_machine, change, three_fabrics, two_fabrics
 from support.example_kernels import example_kernels, few_samples
@@ -178,9 +182,10 @@ def _hostile_headline(headline: Headline, evil: str) -> Headline:
     first, *rest = headline.effects
     readings = tuple(one.model_copy(update={"note": evil, "is_impossible": True}) for one in first.readings)
     words = tuple(one.model_copy(update={"words": evil}) for one in first.pairs)
-    effect = first.model_copy(update={"what": evil, "readings": readings, "pairs": words, "doubts": (evil,)})
-    several = dict.fromkeys(("exceptions", "evidence", "next_steps", "reproduce"), (evil,))
-    single = dict.fromkeys(("sentence", "detail", "conditions"), evil)
+    effect = first.model_copy(update={"what": evil, "readings": readings, "pairs": words, "doubts": (Doubt.of(evil),)})
+    several: dict[str, Any] = dict.fromkeys(("exceptions", "next_steps", "reproduce"), (evil,))
+    several["evidence"] = (Evidence(words=evil),)
+    single = dict.fromkeys(("sentence", "detail", "conditions", "system"), evil)
     counts = Changes(slower=1, faster=2, same=3, unknown=4, configuration=(evil,))
     return headline.model_copy(update={**several, **single, "effects": (effect, *rest), "changes": counts})
 
@@ -248,14 +253,9 @@ def _keys() -> Iterable[CellKey]:
     for layer in USUAL_LAYERS:
         sizes = DATAGRAM_SIZES if layer in (Layer.FRAME, Layer.IP, Layer.UDP) else SIZES
         for receive in RECEIVES.get(layer, (Receive.BLOCKING, Receive.POLLING)):
-            for pattern, metric in (
-                (Pattern.PINGPONG, Metric.ROUND_TRIP_TIME),
-                (Pattern.STREAM, Metric.THROUGHPUT),
-            ):
+            for pattern in (Pattern.PINGPONG, Pattern.STREAM):
                 for size in sizes:
-                    yield CellKey(
-                        layer=layer, pattern=pattern, receive=receive, message_bytes=size, metric=metric, variant=""
-                    )
+                    yield cell_key(layer, pattern, size, receive=receive)
 
 
 def _model_value(fabric: ExampleFabric, key: CellKey) -> float:

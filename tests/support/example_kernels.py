@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fabricbench.analysis.findings import (
-    CellKey,
     Distribution,
     Interval,
     KernelFindings,
@@ -15,7 +14,8 @@ from fabricbench.analysis.findings import (
     SpeedUp,
     Verdict,
 )
-from fabricbench.model import Layer, Metric, Pattern, Receive
+from fabricbench.model import Layer, Pattern
+from support.cell_keys import cell_key
 
 GAINS = {"IS": 4.8, "CG": 1.6, "EP": 1.0}
 SECONDS = {"IS": 0.4, "CG": 2.0, "EP": 3.0}
@@ -73,14 +73,7 @@ def example_kernels(fabrics: Sequence[str]) -> KernelFindings:
 
 def few_samples(fabrics: Sequence[str]) -> list[Distribution]:
     """Three runs of a kernel on each fabric: too few for a histogram."""
-    key = CellKey(
-        layer=Layer.MPI,
-        pattern=Pattern.NPB,
-        receive=Receive.LIBRARY,
-        message_bytes=0,
-        metric=Metric.OPERATION_TIME,
-        variant="is.W.4",
-    )
+    key = cell_key(Layer.MPI, Pattern.NPB, ranks=4, benchmark="IS", **{"class": "W"})
     edges = (0.9e8, 0.97e8, 1.0e8, 1.03e8, 1.1e8)
     return [
         Distribution(

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
-from fabricbench.analysis.channels import bus_factor, channel_rate
+from fabricbench.analysis.channels import channel_rate
 from fabricbench.analysis.findings import (
-    CellKey,
     Coefficient,
     Congestion,
     CongestorFacts,
@@ -25,10 +24,11 @@ from fabricbench.analysis.findings import (
     Topology,
     Verdict,
 )
-from fabricbench.model import Layer, Metric, Pattern, Receive
-from fabricbench.patterns import metric_of
+from fabricbench.model import Layer, Metric, Pattern
+from fabricbench.patterns import bus_factor, metric_of
 from fabricbench.statistics.culprits import Touch
 from fabricbench.testbed.wire import Wire
+from support.cell_keys import cell_key
 
 RANKS, LAUNCHES = 4, 10
 FLOWS = (1, 4, 16, 64)
@@ -93,25 +93,17 @@ def around(value: float, width: float) -> Interval:
     return Interval(value=value, low=value * (1 - width), high=value * (1 + width))
 
 
-def _key(layer: Layer, pattern: Pattern, size: int, variant: str = "") -> CellKey:
-    receive = Receive.LIBRARY if layer is Layer.MPI else Receive.BLOCKING
-    return CellKey(
-        layer=layer, pattern=pattern, receive=receive, message_bytes=size, metric=metric_of(pattern), variant=variant
-    )
-
-
 def _topologies(fabric: OnWire) -> Iterable[Topology]:
     for layer, size in ((Layer.UDP, 1472), (Layer.TCP, 65536), (Layer.MPI, 65536)):
         for pattern, reached in REACHED.items():
             for flows in FLOWS if pattern is Pattern.INCAST else (1,):
-                variant = f"{RANKS} ranks" + (f", flows={flows}" if flows > 1 else "")
                 channels = CHANNELS[pattern] * flows
                 rate = channel_rate(fabric.wire, fabric.mtu, layer, pattern, size, ranks=RANKS, flows=flows)
                 assert rate is not None
                 share = reached * (1 - 0.02 * FLOWS.index(flows))
                 yield Topology(
                     fabric=fabric.name,
-                    key=_key(layer, pattern, size, variant),
+                    key=cell_key(layer, pattern, size, RANKS, **({"flows": flows} if flows > 1 else {})),
                     ranks=RANKS,
                     flows=flows,
                     channels=channels,
@@ -127,7 +119,7 @@ def _topologies(fabric: OnWire) -> Iterable[Topology]:
         rate = 0.6 * fabric.wire.line_rate_bit_s
         yield Topology(
             fabric=fabric.name,
-            key=_key(layer, Pattern.EXCHANGE, size, f"{RANKS} ranks"),
+            key=cell_key(layer, Pattern.EXCHANGE, size, RANKS),
             ranks=RANKS,
             flows=1,
             channels=8,
@@ -156,7 +148,7 @@ def _congestions(fabric: str, factor: float) -> Iterable[Congestion]:
                     impact = 1.003  # the idle control
                 yield Congestion(
                     fabric=fabric,
-                    key=_key(layer, pattern, size),
+                    key=cell_key(layer, pattern, size),
                     congestor=CongestorFacts(
                         layer=layer,
                         pattern=Pattern.INCAST,
@@ -189,10 +181,10 @@ def _operations(fabric: str, factor: float) -> Iterable[Operation]:
             moved = size * (RANKS if pattern is Pattern.ALLTOALL else 1)
             algorithm = around(moved * 8e9 / time, 0.02) if size else None
             bus = bus_factor(pattern, ranks)
-            for mode in ("", ", mode=nonblocking") if pattern is Pattern.ALLREDUCE else ("",):
+            for mode in ({}, {"mode": "nonblocking"}) if pattern is Pattern.ALLREDUCE else ({},):
                 yield Operation(
                     fabric=fabric,
-                    key=_key(Layer.MPI, pattern, size, "" if ranks == 2 else f"{ranks} ranks{mode}"),
+                    key=cell_key(Layer.MPI, pattern, size, ranks, **mode),
                     ranks=ranks,
                     launches=LAUNCHES,
                     samples=4200,
@@ -235,7 +227,7 @@ def _one_ways(fabric: str, factor: float) -> Iterable[OneWay]:
             is_shared = layer is Layer.TCP
             yield OneWay(
                 fabric=fabric,
-                key=_key(layer, Pattern.ONEWAY, size),
+                key=cell_key(layer, Pattern.ONEWAY, size),
                 source=0,
                 destination=1,
                 launches=LAUNCHES,

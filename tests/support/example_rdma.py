@@ -9,7 +9,7 @@ from fabricbench.analysis import analyse
 from fabricbench.analysis.findings import Findings
 from fabricbench.chapters import rdma
 from fabricbench.model import Layer, Pattern, RdmaDoor
-from fabricbench.record.lines import PortState
+from fabricbench.record.lines import PortState, RdmaAttachment, RdmaTransport
 from fabricbench.record.probe_plan import PlanCongestor
 from fabricbench.testbed.wire import Wire
 from support.synthetic_run import SyntheticCell, synthetic_testbed, write_synthetic_run
@@ -29,6 +29,31 @@ def ports(fabric: str, *, retransmissions: int = 0) -> PortState:
     again = {"completer_retry_err": retransmissions} if retransmissions else {}
     device = f"rxe{list(RATES).index(fabric)}/1"
     return {"n0": {device: {"rcvd_pkts": 900}}, "n1": {device: {"sent_pkts": 900, **again}}}
+
+
+def attached(
+    fabric: str,
+    host: int = 0,
+    *,
+    driver: str = "rxe",
+    transport: RdmaTransport = RdmaTransport.ROCE_V2,
+    port_mtu: int = 1024,
+) -> RdmaAttachment:
+    """How a host of the run was attached by RDMA."""
+    return RdmaAttachment(
+        ranks=(host,),
+        host=f"n{host}",
+        device=f"{driver}{list(RATES).index(fabric)}",
+        port=1,
+        driver=driver,
+        transport=transport,
+        netdev=f"fe{list(RATES).index(fabric)}",
+        gid_index=1,
+        gid=f"0000:0000:0000:0000:0000:ffff:0a62:000{host + 1}",
+        port_mtu=port_mtu,
+        path_mtu=None if transport is RdmaTransport.IWARP else port_mtu,
+        inline_bytes=64,
+    )
 
 
 def rdma_cells(

@@ -60,5 +60,7 @@ class Setting:
 def make_record(setting: Setting, launch_id: str) -> Path:
     """Let the fake measurer write a launch's record again, as it was before it was converted."""
     directory = setting.directory.launch(launch_id)
-    subprocess.run([sys.executable, str(FAKE_PROBE), str(directory / "plan.json"), "none"], check=True)
+    launch = next(one for one in setting.plan.launches if one.launch_id == launch_id)
+    tokens = [sys.executable, str(FAKE_PROBE), str(directory / "plan.json"), "none", str(setting.plan.ranks_of(launch))]
+    subprocess.run(tokens, check=True)
     return directory / "records.jsonl"

@@ -22,6 +22,9 @@ class FakeLauncher(OnThisMachine):
         self._directory = directory
         self.started: list[str] = []
         self.what_is_lost: Lost | None = None
+        self.what_is_stopped: Lost | None = None
+        self.lost_in: dict[str, Lost] = {}
+        """Launches during which a part of the testbed ends."""
         self.silent: dict[str, str] = {}
         self.nodes_die_in: dict[str, dict[str, str]] = {}
         """Launches in which nodes fail: these do not answer from then on, each for a reason; the launch behaves as it is told."""
@@ -31,13 +34,13 @@ class FakeLauncher(OnThisMachine):
         (self._directory / launch_id).write_text("\n".join(words))
 
     def command(self, fabric: Fabric, program: Sequence[str], directory: Path, ranks: int) -> Command:
-        del fabric, ranks, program
+        del fabric, program
         launch_id, plan = directory.name, directory / "plan.json"
         self.started.append(launch_id)
         self.silent |= self.nodes_die_in.pop(launch_id, {})
-        return Command(
-            guarded([sys.executable, "-S", str(FAKE_PROBE), str(plan), str(self._directory / launch_id)]), directory
-        )
+        self.what_is_lost = self.lost_in.pop(launch_id, self.what_is_lost)
+        tokens = [sys.executable, "-S", str(FAKE_PROBE), str(plan), str(self._directory / launch_id), str(ranks)]
+        return Command(guarded(tokens), directory)
 
     def meeting_address(self, fabric: Fabric) -> str:
         del fabric
@@ -54,8 +57,12 @@ class FakeLauncher(OnThisMachine):
     def failed_nodes(self) -> Mapping[str, str]:
         return self.silent
 
-    def lost(self) -> Lost | None:
-        return self.what_is_lost
+    def lost(self, fabric: Fabric | None = None) -> Lost | None:
+        lost = self.what_is_lost
+        return lost if lost is None or fabric is None or lost.fabric in ("", fabric.name) else None
+
+    def stopped(self) -> Lost | None:
+        return self.what_is_stopped
 
     def switches(self) -> dict[str, Any]:
         return {"slow": {"state": "idle"}}

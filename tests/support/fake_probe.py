@@ -1,4 +1,4 @@
-"""Stands for the measurer in tests of what is around it: `fake_probe.py PLAN BEHAVIOUR_FILE`.
+"""Stands for the measurer in tests of what is around it: `fake_probe.py PLAN BEHAVIOUR_FILE RANKS`.
 
 The behaviour file holds a word for each start to come; the first is taken off. Without one it measures well.
 """
@@ -6,6 +6,7 @@ The behaviour file holds a word for each start to come; the first is taken off. 
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 import time
@@ -13,9 +14,9 @@ from pathlib import Path
 from typing import Any, TextIO
 
 
-def header(plan: dict[str, Any]) -> dict[str, Any]:
+def header(plan: dict[str, Any], ranks: int) -> dict[str, Any]:
     fabric = plan["fabric"]
-    rank = {"rank": 0, "host": "fake", "pid": 1, "cpus": [0], "interface": fabric["interface"]}
+    rank = {"host": "fake", "pid": 1, "cpus": [0], "interface": fabric["interface"]}
     clock = {"name": "fake", "resolution_ns": 1.0, "overhead_ns": 20.0, "loop_floor_ns": 20.0}
     return {
         "type": "header",
@@ -25,7 +26,7 @@ def header(plan: dict[str, Any]) -> dict[str, Any]:
         "probe_version": "fake",
         "mpi_library": "none",
         "started_unix_ns": time.time_ns(),
-        "ranks": [rank],
+        "ranks": [{"rank": number, **rank} for number in range(ranks)],
         "clock": clock,
     }
 
@@ -79,6 +80,15 @@ def main() -> int:
     if word == "full disk":
         sys.stderr.write("fabricbench-probe: records.jsonl: No space left on device\n")
         return 1
+    if word == "leaves a process":  # as the guard writes it
+        left = [{"pid": 17, "command": "sudo sleep 300", "user": "root"}]
+        (plan_path.parent / "left-behind.json").write_text(json.dumps(left))
+    if word == "stands still":
+        if not os.fork():
+            time.sleep(1.8)
+            os.kill(os.getppid(), signal.SIGCONT)
+            os._exit(0)
+        os.kill(os.getpid(), signal.SIGSTOP)
     with (plan_path.parent / plan["output"]).open("w") as record:
         code = measure(plan, word, record)
     if word.startswith("dies at the end"):
@@ -94,7 +104,7 @@ def measure(plan: dict[str, Any], word: str, record: TextIO) -> int:
         record.write(json.dumps(line) + "\n")
         record.flush()
 
-    write(header(plan))
+    write(header(plan, int(sys.argv[3])))
     failed = 0
     if word == "hang":
         hang()

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from fabricbench.native import build_info, native_file
-from fabricbench.record.farm_lines import Ended, FarmPlan, FarmRecord, read_farm_record
+from fabricbench.record.farm_jobs import Ended
+from fabricbench.record.farm_lines import FarmPlan, FarmRecord, read_farm_record
 from fabricbench.workload.farm import RECORD
 from support.processes import marked_processes, new_mark
 

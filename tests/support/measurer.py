@@ -52,6 +52,7 @@ def plan_of(probes: Sequence[dict[str, Any]], output: Path, fabric: dict[str, An
         "schema": "fabricbench/plan/1",
         "launch_id": "b00-loopback",
         "token": 0xFAB1,
+        "secret": "00112233445566778899aabbccddeeff",
         "fabric": fabric or LOOPBACK,
         "output": str(output),
         "probes": [{"id": number, **short, **probe} for number, probe in enumerate(probes)],

@@ -25,7 +25,12 @@ NAME = "openmpi"
 NOT_OPTIMISED = ("-D", "CMAKE_BUILD_TYPE=Debug", "-D", "CMAKE_CXX_FLAGS_DEBUG=-O0")
 """It is compiled in half the time, and no test looks at how fast it is."""
 
-OF_THE_PACKAGE = ("fabricbench-switch", "fabricbench-linkdelay", "libfabricbench-yield.so")
+OF_THE_PACKAGE = (
+    "fabricbench-switch",
+    "fabricbench-linkdelay",
+    "libfabricbench-loopback.so",
+    "libfabricbench-yield.so",
+)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The programs with sanitizers in them, as tools/test-native builds them, and what the sanitizers report.
+"""The programs with sanitizers in them, as tools/test-native --sanitized builds them, and what the sanitizers report.
 
 A report goes to a file beside the test's own: what a rank or a switch prints may end anywhere. Only that of undefined behaviour
 goes to stderr; like each of the others it ends the program.
@@ -35,7 +35,7 @@ class Sanitized:
         programs = ROOT / "build" / build / "bin"
         self._faulty = programs / "faulty"
         if not self._faulty.exists():
-            pytest.skip(f"there are no programs in {programs}: tools/test-native builds them")
+            pytest.skip(f"there are no programs in {programs}: tools/test-native --sanitized builds them")
         self._folder = folder / "sanitizers"
         self._folder.mkdir()
         monkeypatch.setenv(FOLDER_VARIABLE, str(programs))

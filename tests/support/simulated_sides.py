@@ -9,15 +9,17 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from fabricbench.analysis.comparing import Pairing, all_pairs, compare_all
-from fabricbench.analysis.crossovers import find_crossovers
-from fabricbench.analysis.effects import Compared, Doubt, Judge
-from fabricbench.analysis.findings import CellKey, Comparison, Headline
+from fabricbench.analysis.comparing import compare_all
+from fabricbench.analysis.effects import Compared, Judge
+from fabricbench.analysis.findings import CellKey, Comparison, Doubt, Headline
 from fabricbench.analysis.headline import write_headline
 from fabricbench.analysis.ladder import build_ladder
 from fabricbench.analysis.measured import CellMeasured, Side
+from fabricbench.analysis.order_effects import without_order_effects
+from fabricbench.analysis.pairing import Pairing, all_pairs
 from fabricbench.model import Layer, Pattern, Receive
 from fabricbench.patterns import metric_of
+from fabricbench.record.provenance import Origin
 from support.synthetic_run import synthetic_testbed
 
 Floats = NDArray[np.float64]
@@ -48,15 +50,21 @@ def keys_of(
 
 def sides_of(keys: Sequence[CellKey], log_values: Floats, names: Sequence[str]) -> list[Side]:
     """One side for each first index of `log_values`, shape (sides, cells, blocks)."""
-    run = SimpleNamespace(manifest=None)
+    run = SimpleNamespace(manifest=None, launches=())
     testbed = synthetic_testbed(dict.fromkeys(names, None))
-    blocks = log_values.shape[2]
-    launches = tuple(
-        SimpleNamespace(block=block, launch_id=f"b{block:02d}", summary=SimpleNamespace(header=None))
-        for block in range(blocks)
-    )
     made = []
     for name, of_side in zip(names, log_values, strict=True):
+        launches = tuple(
+            SimpleNamespace(
+                block=block,
+                fabric=name,
+                launch_id=f"b{block:02d}-{name}",
+                position=None,
+                origin=Origin.MEASURED,
+                summary=SimpleNamespace(header=None),
+            )
+            for block in range(log_values.shape[2])
+        )
         cells = {key: _cell(key, values) for key, values in zip(keys, np.exp(of_side), strict=True)}
         made.append(Side(name, testbed.fabric(name), cast("Any", run), cast("Any", launches), (), cells, ()))
     return made
@@ -70,7 +78,7 @@ def _cell(key: CellKey, values: Floats) -> CellMeasured:
         total_bytes=0,
         total_ns=1,
         counts={},
-        clock_share=0.0,
+        step_share=0.0,
         overhead_share=0.0,
         effective_share=1.0,
         expected=values.size,
@@ -82,6 +90,23 @@ def trusting(_side: Side, _cell: CellMeasured, _is_tail: bool, _level: float | N
     return ()
 
 
+def compared(
+    sides: Sequence[Side],
+    *,
+    margin: float = 0.02,
+    confidence: float = 0.95,
+    judge: Judge = trusting,
+    pairings: Sequence[Pairing] | None = None,
+) -> Compared:
+    """All that the first screen of sides is made of."""
+    if pairings is None:
+        sides, _ = without_order_effects(sides)
+        pairings = all_pairs(sides)
+    cells, curves = compare_all(pairings, margin, confidence)
+    ladder = build_ladder(sides, confidence)
+    return Compared(sides, pairings, cells, curves, ladder, margin, confidence, confidence, judge)
+
+
 def first_screen(
     sides: Sequence[Side],
     *,
@@ -91,19 +116,5 @@ def first_screen(
     pairings: Sequence[Pairing] | None = None,
 ) -> tuple[Headline, list[Comparison]]:
     """The headline of sides, and the comparisons of their cells."""
-    pairings = all_pairs(sides) if pairings is None else pairings
-    cells, curves = compare_all(pairings, margin, confidence)
-    crossovers = find_crossovers(pairings, cells, confidence)
-    compared = Compared(
-        sides,
-        pairings,
-        cells,
-        curves,
-        crossovers,
-        build_ladder(sides, confidence),
-        margin,
-        confidence,
-        confidence,
-        judge,
-    )
-    return write_headline(compared), cells
+    found = compared(sides, margin=margin, confidence=confidence, judge=judge, pairings=pairings)
+    return write_headline(found)[0], list(found.cells)

@@ -12,12 +12,14 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fabricbench.model import Layer, Metric, Pattern, Receive
-from fabricbench.patterns import USUAL_LAYERS, metric_of
+from fabricbench.pattern_facts import USUAL_LAYERS
+from fabricbench.patterns import metric_of
 from fabricbench.record.lines import (
     Cell,
     CellEnd,
@@ -32,6 +34,7 @@ from fabricbench.record.lines import (
     PortState,
     Quantity,
     RankInfo,
+    RdmaAttachment,
     StopReason,
 )
 from fabricbench.record.probe_plan import PlanCongestor
@@ -81,6 +84,8 @@ class SyntheticCell:
     """Blocks in which it opens and fails."""
     port_state: Mapping[str, PortState] = field(default_factory=dict)
     """By fabric, of each of its launches."""
+    rdma: Mapping[str, tuple[RdmaAttachment, ...]] = field(default_factory=dict)
+    """Likewise."""
     silent_in: frozenset[int] = frozenset()
     """Blocks in which nothing arrives: a rate of 0."""
 
@@ -212,7 +217,8 @@ def write_synthetic_run(
         share = launch.block / max(blocks - 1, 1)
         record = synthetic_record(launch, [_drifted(cell, share) for cell in cells], bed, noise, random, failed=failed)
         record.clocks = list(clocks)
-        write_launch(folder, record, facts=facts)
+        with mock.patch("os.fsync"):  # no test of these asks what a power loss leaves
+            write_launch(folder, record, facts=facts)
     return Run.open(directory)
 
 
@@ -273,6 +279,7 @@ def synthetic_record(
                 _batches(cell, cell.medians[launch.fabric], noise, random),
                 _channels(cell, noise, random),
                 cell.port_state.get(launch.fabric, {}),
+                cell.rdma.get(launch.fabric, ()),
             ),
             cell,
             launch.block,
@@ -350,6 +357,7 @@ def _cell_record(
     batches: list[Batch],
     channels: list[ChannelNumbers],
     port_state: PortState,
+    rdma: tuple[RdmaAttachment, ...],
 ) -> CellRecord:
     opening = Cell(
         id=number,
@@ -380,5 +388,6 @@ def _cell_record(
         values=dict(cell.values),
         interfaces={interface: InterfaceBytes(sent=carried, received=carried)} if interface else {},
         port_state=port_state,
+        rdma=rdma,
     )
     return CellRecord(opening, batches, end, channels=channels)

@@ -156,7 +156,8 @@ class Guest:
         text = output.read_text() if output.exists() else ""
         lines = [LINE_ADAPTER.validate_json(line) for line in text.splitlines()]
         if done.code == 0 and lines:
-            assert read_record(output, plan_beside(folder)).damage == []
+            damage = read_record(output, plan_beside(folder)).damage
+            assert damage == [], damage
         return Outcome(done.code, done.stderr, lines)
 
     def probe_into_loss(self, cell: dict[str, Any], *, ranks: int = 2) -> tuple[Outcome, float]:
@@ -188,9 +189,12 @@ class Guest:
         lost, ended = (float(times[name].read_text()) for name in ("lost", "ended"))
         return outcome, ended - lost
 
-    def shape(self, host: int, rate: str | None) -> None:
-        """Let no more than `rate` (tc's, "200mbit" say) towards a host; None: all. It ends what `lose` told."""
-        self._towards(host, None if rate is None else f"tbf rate {rate} burst 64k limit 20m")
+    def shape(self, host: int, rate: str | None, *, queue: str = "20m") -> None:
+        """Let no more than `rate` (tc's, "200mbit" say) towards a host; None: all. It ends what `lose` told.
+
+        What the `queue` has no room for is dropped.
+        """
+        self._towards(host, None if rate is None else f"tbf rate {rate} burst 64k limit {queue}")
 
     def lose(self, host: int, percent: float | None) -> None:
         """Lose so much of what goes towards a host; None: nothing. It ends what `shape` told."""

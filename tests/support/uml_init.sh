@@ -74,9 +74,9 @@ run() {
 read -r up _ </proc/uptime
 echo $up >up
 rounds=0
+shopt -s nullglob  # else a pattern that nothing matches stays, and may match what has come by the time it is used
 until [ -e end ]; do
   for command in commands/*.sh; do
-    [ -e $command ] || continue
     mv $command ${command%.sh}.run
     hasten_kernel
     run ${command%.sh} &

@@ -123,8 +123,27 @@ def test_an_rdma_port_is_read_with_its_card(root: Path):
         "InfiniBand",
     )
     assert (port.rate_bit_s, port.gids, port.netdev, port.firmware) == (1e11, 1, "ib9", "20.31.1014")
+    assert (port.netdevs, port.gid_netdevs) == (("ib9",), {0: "ib9"})
     assert port.pcie is not None
     assert list(advise_on_rdma(port)) == []
+
+
+def test_an_rdma_port_has_the_interfaces_of_its_addresses_and_of_iwarp_that_of_its_mac(root: Path):
+    files = {
+        f"{CARD}/infiniband/mlx5_9/ports/1/gids/10": "fe80:0000:0000:0000:0c42:a103:0065:7a1f\n",
+        f"{CARD}/infiniband/mlx5_9/ports/1/gid_attrs/ndevs/10": "ib9.7\n",
+        "sys/class/infiniband/siw0/node_type": "4: RNIC\n",
+        "sys/class/infiniband/siw0/ports/1/gids/0": "02fb:0000:0102:0000:0000:0000:0000:0000\n",
+        "sys/class/net/fe0/address": "02:fb:00:00:01:02\n",
+        "sys/class/net/fe1/address": "02:fb:00:00:02:02\n",
+    }
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    roce, iwarp = read_rdma(root)
+    assert (roce.netdevs, roce.gid_netdevs) == (("ib9", "ib9.7"), {0: "ib9", 10: "ib9.7"})
+    assert (iwarp.netdevs, iwarp.netdev, iwarp.gid_netdevs) == (("fe0",), "fe0", {0: ""})
 
 
 @pytest.mark.parametrize(

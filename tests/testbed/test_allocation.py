@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from ClusterShell.NodeSet import NodeSet, NodeSetException
 
 from fabricbench.errors import EnvironmentLacks, UsageError
-from fabricbench.testbed.allocation import SYSTEMS, allocated_nodes, check_allocated
+from fabricbench.testbed.allocation import SYSTEMS, allocated_nodes, check_allocated, nodes_in_order, other_groups
 from fabricbench.testbed.model import Binding, Layout
 from fabricbench.testbed.reading import read_testbed
 
@@ -35,13 +36,46 @@ def _in_no_job(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("variable", "value", "nodes"),
     [
-        ("SLURM_JOB_NODELIST", "node[001-003],login", ("login", "node001", "node002", "node003")),
+        ("SLURM_JOB_NODELIST", "node[001-003],login", ("node001", "node002", "node003", "login")),
         ("LSB_HOSTS", "a a b b", ("a", "b")),
         ("LSB_MCPU_HOSTS", "a 4 b 4", ("a", "b")),
     ],
 )
 def test_a_jobs_nodes_are_named_by_a_variable(variable: str, value: str, nodes: tuple[str, ...]):
     assert allocated_nodes({variable: value}) == nodes
+
+
+@pytest.mark.parametrize(
+    ("value", "nodes"),
+    [
+        ("gpu01,cpu[07-08]", "gpu01 cpu07 cpu08"),
+        ("node[001-003,007]", "node001 node002 node003 node007"),
+        ("nodes[011,006]", "nodes011 nodes006"),
+        ("a[1-2]-b[3-4]", "a1-b3 a1-b4 a2-b3 a2-b4"),
+        ("n,m", "n m"),
+        ("nid[001256-001257],n", "nid001256 nid001257 n"),
+        ("c5n-st-c5n18xlarge-[9-10]", "c5n-st-c5n18xlarge-9 c5n-st-c5n18xlarge-10"),
+    ],
+)
+def test_a_job_of_slurm_has_its_nodes_in_the_order_of_its_list(value: str, nodes: str):
+    found = allocated_nodes({"SLURM_JOB_NODELIST": value})
+    assert found == tuple(nodes.split())
+    assert NodeSet.fromlist(found) == NodeSet(value)
+
+
+def test_the_other_groups_of_a_heterogeneous_job_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    job = {
+        "SLURM_HET_SIZE": "2",
+        "SLURM_JOB_NODELIST": "cpu[01-02]",
+        "SLURM_JOB_NODELIST_HET_GROUP_0": "cpu[01-02]",
+        "SLURM_JOB_NODELIST_HET_GROUP_1": "gpu[01-02]",
+    }
+    assert "without gpu[01-02] of group 1" in other_groups(job)
+    assert other_groups({**job, "SLURM_HET_SIZE": "1"}) == other_groups({"SLURM_JOB_NODELIST": "n[1-2]"}) == ""
+    for name, value in job.items():
+        monkeypatch.setenv(name, value)
+    (tmp_path / "job.toml").write_text(TEXT)
+    assert any("gpu[01-02] of group 1" in note for note in read_testbed(tmp_path / "job.toml").notes)
 
 
 @pytest.mark.parametrize(
@@ -67,6 +101,14 @@ def test_outside_of_a_job_it_is_said_what_is_missing_and_what_to_do(tmp_path: Pa
 def test_what_cannot_be_followed_is_said(variable: str, value: str):
     with pytest.raises(EnvironmentLacks, match=f"{variable}=.*names no nodes"):
         allocated_nodes({variable: value})
+
+
+@pytest.mark.parametrize("text", ["n[1-999999999]", "r[1-2000]n[1-2000]", "a,n[1-400000],m[1-700000/1]"])
+def test_a_set_of_too_many_nodes_is_refused_before_it_is_written_out(text: str):
+    with pytest.raises(NodeSetException, match="nodes, and 1,000,000 are the most"):
+        nodes_in_order(text)
+    with pytest.raises(EnvironmentLacks, match="1,000,000 are the most"):
+        allocated_nodes({"SLURM_JOB_NODELIST": text})
 
 
 def test_a_testbed_in_a_job_has_its_nodes_its_starter_and_its_layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -54,6 +54,7 @@ def test_nodes_that_agree_on_something_else_are_told_as_one():
         {"net.ib0.adapter.interrupts": "3"},
         {"memory_bytes": "269999000000"},
         {"net.veth12.mtu": "1500"},
+        {"allowance.shared_memory_bytes": "4096"},  # what launches that were killed left there, say
         {"missing": "it did not answer"},
     ],
 )

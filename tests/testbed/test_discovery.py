@@ -14,6 +14,7 @@ from fabricbench.errors import EnvironmentLacks
 from fabricbench.testbed.discovery import Discovery, discover, with_measured
 from fabricbench.testbed.first_file import Origin, first_file, read_back
 from fabricbench.testbed.model import Launcher
+from fabricbench.testbed.names import LookUp
 from fabricbench.testbed.node_facts import (
     NodeFacts,
     NodeInterface,
@@ -318,9 +319,11 @@ def test_a_thousand_hosts_of_five_networks_are_grouped_and_named():
 
 def test_a_node_is_reached_at_the_address_of_ssh_only_where_that_is_its_own():
     interfaces = (LO, card("eth0", "10.1.0.1/24"))
-    assert read_reached_at(interfaces, {"SSH_CONNECTION": "10.1.0.9 5 10.1.0.1 22"}) == IPv4Address("10.1.0.1")
-    assert read_reached_at(interfaces, {"SSH_CONNECTION": "10.1.0.9 5 10.4.0.1 22"}) is None
-    assert read_reached_at(interfaces, {"SSH_CONNECTION": "::1 5 ::1 22"}) is None
+    assert read_reached_at(interfaces, LookUp(), {"SSH_CONNECTION": "10.1.0.9 5 10.1.0.1 22"}) == IPv4Address(
+        "10.1.0.1"
+    )
+    assert read_reached_at(interfaces, LookUp(), {"SSH_CONNECTION": "10.1.0.9 5 10.4.0.1 22"}) is None
+    assert read_reached_at(interfaces, LookUp(), {"SSH_CONNECTION": "::1 5 ::1 22"}) is None
 
 
 def test_mpis_are_found_in_the_usual_places_of_a_host(tmp_path: Path):
@@ -329,3 +332,43 @@ def test_mpis_are_found_in_the_usual_places_of_a_host(tmp_path: Path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
     assert find_mpis(tmp_path) == (str(tmp_path / "usr/lib64/openmpi"),)
+
+
+def test_a_further_subnet_of_a_card_is_told_and_no_network_of_its_own():
+    found = discover(
+        {f"n{number}": host(card("eth0", f"10.1.0.{number}/24", f"10.9.0.{number}/24")) for number in (1, 2)}
+    )
+    assert len(found.networks) == 1
+    assert reasons(found) == {
+        "lo": "the loopback interface",
+        "eth0": "a further subnet of it, 10.9.0.0/24: two subnets of one card are one network",
+    }
+
+
+def test_a_network_that_the_names_of_hosts_lead_to_is_said_to_be_measured_with_what_starters_say():
+    hosts = {
+        f"n{number}": host(
+            card("mgt", f"10.1.0.{number}/24"), card("fast", f"10.2.0.{number}/24"), reached_at=f"10.1.0.{number}"
+        )
+        for number in (1, 2)
+    }
+    found = discover(hosts, {f"n{number}": IPv4Address(f"10.2.0.{number}") for number in (1, 2)})
+    by_interface = {one.interface: one for one in found.networks}
+    assert by_interface["mgt"].is_control
+    assert any("the names of n[1-2] lead to it" in remark for remark in by_interface["fast"].remarks)
+    unasked = discover(
+        {name: one.model_copy(update={"reached_at": None}) for name, one in hosts.items()},
+        {f"n{number}": IPv4Address(f"10.2.0.{number}") for number in (1, 2)},
+    )
+    assert {one.interface for one in unasked.networks if one.is_control} == {"fast"}
+
+
+def test_a_tunnel_is_offered_with_what_carries_it():
+    hosts = {
+        f"n{number}": host(
+            card("eth0", f"10.1.0.{number}/24"), card("vx0", f"10.8.0.{number}/24", kind="vxlan", carriers=("eth0",))
+        )
+        for number in (1, 2)
+    }
+    (tunnel,) = (one for one in discover(hosts).networks if one.interface == "vx0")
+    assert "a tunnel (vxlan) over eth0, whose link it shares with what else goes over that" in tunnel.remarks

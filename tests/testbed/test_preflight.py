@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fabricbench.errors import EnvironmentLacks, UsageError
+from fabricbench.errors import EnvironmentLacks
 from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
 from fabricbench.testbed.node_facts import NodeFacts, read_node
-from fabricbench.testbed.preflight import Needed, judge
+from fabricbench.testbed.preflight import Known, Needed, judge
 from fabricbench.testbed.preflight_result import Finding, Preflight, Silent, told
 
 NEEDED = Needed(version="1.2.3", programs={"/opt/probe": "probe 1.2.3"})
@@ -60,14 +61,17 @@ def test_a_nodes_name_within_another_word_stays_what_it_is():
     ]
     assert told(findings[:1]) == ["  a: found bad MTU on a; needed: another", "      what to do: look at a"]
     both = told(findings)
-    assert both == ["  a,b: found bad MTU on NODE; needed: another", "      what to do: look at NODE"]
+    assert both == [
+        "  a,b: found bad MTU on a,b; needed: another",
+        "      what to do: look at NODE (NODE: each of a,b)",
+    ]
 
 
 def problem(*fabrics: dict[str, Any], nodes: dict[str, NodeFacts | Silent]) -> str:
-    """The one finding, as it is told; a testbed that is wrong is a usage error."""
+    """The one finding, as it is told; nodes that are not as the testbed says are no usage error."""
     result = found(*fabrics, nodes=nodes)
     (_, *lines) = str(result.refusal()).splitlines()
-    assert isinstance(result.refusal(), UsageError)
+    assert isinstance(result.refusal(), EnvironmentLacks)
     assert len(lines) == 2, lines
     return "\n".join(lines)
 
@@ -246,8 +250,8 @@ def test_nodes_that_are_silent_for_one_reason_are_told_of_once():
     nodes = {f"n{number}": Silent(found=f"n{number} is off", action=f"start n{number}") for number in range(3)}
     result = found(SLOW, nodes=nodes)
     assert told(result.errors) == [
-        "  n[0-2]: found NODE is off; needed: fabricbench 1.2.3 within reach",
-        "      what to do: start NODE",
+        "  n[0-2]: found n[0-2] is off; needed: fabricbench 1.2.3 within reach",
+        "      what to do: start NODE (NODE: each of n[0-2])",
     ]
     assert told(result.errors[:1])[1] == "      what to do: start n0"
 
@@ -308,6 +312,26 @@ OVER_RDMA = {**SLOW, "layers": ["tcp", "rdma"]}
         ([port()], {"rdma": {"device": "mlx5_7"}}, "found RDMA ports mlx5_0/1 (eth0); needed: RDMA device mlx5_7"),
         ([port()], {"rdma": {"port": 2}}, "needed: an RDMA port beside eth0 with port 2"),
         ([port(netdev="eth1")], {}, "found RDMA ports mlx5_0/1 (eth1); needed: an RDMA port beside eth0"),
+        (
+            [port(), port("mlx5_1", netdev="eth1", netdevs=["eth1", "eth1.7"])],
+            {"rdma": {"device": "mlx5_1"}},
+            "found RDMA ports mlx5_0/1 (eth0), mlx5_1/1 (eth1, eth1.7); needed: RDMA device mlx5_1 beside eth0",
+        ),
+        (
+            [port(gid_netdevs={0: "eth0", 3: "eth0"})],
+            {"rdma": {"gid_index": 9}},
+            "found mlx5_0/1 has no address (GID) of index 9; it has 0 (eth0), 3 (eth0)",
+        ),
+        (
+            [port(gid_netdevs={0: "eth0", 3: "eth0.7"})],
+            {"rdma": {"gid_index": 3}},
+            "found the address (GID) of index 3 of mlx5_0/1 is of eth0.7; it has 0 (eth0), 3 (eth0.7); needed: an address of eth0",
+        ),
+        (
+            [port(largest_message_bytes=8 * 1024 * 1024)],
+            {},
+            "found mlx5_0/1 takes messages of at most 8 MiB (max_msg_sz); needed: room for 16 MiB, the largest message",
+        ),
         ([port(state="DOWN")], {}, "found mlx5_0/1 is DOWN; needed: a port that is ACTIVE"),
         ([port(is_allowed=False)], {}, "found mlx5_0, which this user may not open"),
     ],
@@ -316,19 +340,101 @@ def test_a_fabric_that_is_measured_by_rdma_needs_its_port(
     rdma: list[dict[str, Any]], fabric: dict[str, Any], said: str
 ):
     nodes = {"a": facts(1, rdma=[port()]), "b": facts(2, rdma=rdma)}
-    needed = replace(NEEDED, by_rdma=frozenset({"slow"}))
+    needed = replace(NEEDED, by_rdma={"slow": 16 * 1024 * 1024})
     usual = {**OVER_RDMA, **fabric}
     result = found(usual, nodes=nodes, needed=needed)
-    assert isinstance(result.refusal(), UsageError)
+    assert isinstance(result.refusal(), EnvironmentLacks)
     assert any(said in line for line in told(result.findings)), told(result.findings)
     assert not found(usual, nodes=nodes).findings, "nothing is measured by RDMA"
 
 
 @pytest.mark.parametrize(
     "rdma",
-    [[port()], [port("siw0", netdev=None)], [port("other", netdev="eth1"), port()]],
-    ids=["beside it", "beside no interface that is told", "of several"],
+    [
+        [port()],
+        [port("siw0", netdev=None)],
+        [port("other", netdev="eth1"), port()],
+        [port(gid_netdevs={0: "eth0"}, largest_message_bytes=64)],
+    ],
+    ids=["beside it", "beside no interface that is told", "of several", "with room for its messages"],
 )
 def test_a_port_beside_the_interface_or_one_that_may_be_there_passes(rdma: list[dict[str, Any]]):
     nodes = {"a": facts(1, rdma=rdma), "b": facts(2, rdma=rdma)}
-    assert not found(OVER_RDMA, nodes=nodes, needed=replace(NEEDED, by_rdma=frozenset({"slow"}))).findings
+    assert not found(OVER_RDMA, nodes=nodes, needed=replace(NEEDED, by_rdma={"slow": 64})).findings
+
+
+def warnings(
+    *fabrics: dict[str, Any], nodes: dict[str, NodeFacts | Silent], known: Known | None = None
+) -> list[Finding]:
+    testbed = Testbed(
+        name="rack",
+        launcher=Launcher.SSH,
+        nodes=tuple(Node(name=name) for name in nodes),
+        fabrics=tuple(Fabric.model_validate(fabric) for fabric in fabrics),
+    )
+    return list(judge(testbed, nodes, NEEDED, known or Known()).warnings)
+
+
+def test_a_tunnel_is_told_with_its_carrier_and_so_is_a_fabric_that_carries_another():
+    nodes: dict[str, NodeFacts | Silent] = {
+        name: changed(number, "eth1", mtu=1450, kind="vxlan", carriers=["eth0"])
+        for number, name in ((1, "a"), (2, "b"))
+    }
+    tunnel = {"name": "overlay", "interface": "eth1", "mtu": 1450}
+    alone = warnings(tunnel, nodes=nodes)
+    assert {one.found for one in alone} == {"that eth1 is a tunnel (vxlan) over eth0"}
+    both = warnings(SLOW, tunnel, nodes=nodes)
+    assert "that overlay (eth1) is a tunnel over eth0, which is slow" in {one.found for one in both}
+    assert found(SLOW, tunnel, nodes=nodes).nodes[0].attachments["overlay"].carriers == ("eth0",)
+    assert found(SLOW, tunnel, nodes=nodes).carriers == {"host1": {"eth1": ("eth0",)}, "host2": {"eth1": ("eth0",)}}
+
+
+def test_a_vpn_whose_carrier_nobody_knows_is_said_to_be_unprovable():
+    (one,) = warnings(
+        {"name": "vpn", "interface": "eth1", "mtu": 9000}, nodes={"a": changed(1, "eth1", kind="tun", carriers=[""])}
+    )
+    assert "over an interface that the kernel does not tell" in one.found
+    assert "cannot be proven" in one.action
+
+
+def test_two_interfaces_of_a_node_in_one_subnet_are_named():
+    (one,) = warnings(SLOW, nodes={"a": changed(1, "eth1", addresses=["10.1.0.77/24"])})
+    assert (one.subject, one.found) == ("subnet", "eth0 and eth1 in one subnet, 10.1.0.0/24")
+    assert "arp_ignore" in one.action
+
+
+def test_two_interfaces_of_a_node_in_the_subnet_of_a_fabric_are_refused_as_nobody_knows_which_is_meant():
+    told_of = problem({"name": "wide", "subnet": "10.0.0.0/8"}, nodes={"a": facts(1)})
+    assert "found eth0 and eth1 with addresses in 10.0.0.0/8; eth0 would be measured" in told_of
+    assert "name the `interface` in the testbed, or narrow the `subnet`" in told_of
+
+
+def test_two_subnets_of_one_card_are_named_as_what_two_fabrics_are():
+    node = changed(1, "eth0", addresses=["10.1.0.1/24", "10.9.0.1/24"])
+    told_of = problem(
+        {"name": "one", "subnet": "10.1.0.0/24"}, {"name": "nine", "subnet": "10.9.0.0/24"}, nodes={"a": node}
+    )
+    assert "the interface eth0 (10.1.0.1/24, 10.9.0.1/24), two subnets of one card, for both" in told_of
+
+
+def test_a_label_in_place_of_an_interface_is_said_to_be_one():
+    told_of = problem({"name": "alias", "interface": "eth0:1"}, nodes={"a": facts(1)})
+    assert "eth0:1 is a label of an address of eth0: write its `subnet`" in told_of
+
+
+def test_a_fabric_that_nodes_are_reached_over_is_named_by_where_their_names_lead_and_by_where_ssh_arrives():
+    named = Known(addresses={"a": IPv4Address("10.2.0.1"), "b": IPv4Address("10.3.0.1")})
+    (by_name,) = warnings(SLOW, FAST, nodes={"a": facts(1), "b": facts(2)}, known=named)
+    assert (by_name.node, by_name.fabric, by_name.subject) == ("a", "fast", "control")
+    assert by_name.found == "that its name leads to eth1 of this fabric"
+    (by_ssh,) = warnings(SLOW, FAST, nodes={"a": facts(1, reached_at="10.1.0.1")})
+    assert by_ssh.found == "that who asks it arrives at eth0 of this fabric"
+    alone = changed(1, "eth1", addresses=[])
+    assert warnings(SLOW, nodes={"a": alone}, known=Known(addresses={"a": IPv4Address("10.1.0.1")})) == []
+
+
+def test_a_name_service_that_is_silent_is_told():
+    (one,) = warnings(SLOW, nodes={"a": facts(1, is_name_service_silent=True)})
+    assert one.subject == "names"
+    assert "the node's own name host1" in one.found
+    assert "/etc/resolv.conf" in one.action

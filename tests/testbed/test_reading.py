@@ -85,9 +85,9 @@ def test_a_condition_without_another_is_refused(tmp_path: Path):
 
 def test_a_testbed_file_becomes_a_testbed(tmp_path: Path):
     testbed = read(tmp_path, GOOD)
-    assert [node.name for node in testbed.nodes] == ["login", "node001", "node002", "node003"]
+    assert [node.name for node in testbed.nodes] == ["node001", "node002", "node003", "login"]
     assert testbed.launcher is Launcher.SSH
-    assert testbed.nodes[0].addresses == {"myrinet": IPv4Address("10.2.0.99")}
+    assert testbed.nodes[-1].addresses == {"myrinet": IPv4Address("10.2.0.99")}
     gigabit, myrinet, memory = testbed.fabrics
     assert gigabit.wire is not None
     assert gigabit.wire.line_rate_bit_s == 1e9
@@ -125,6 +125,11 @@ def test_nodes_may_be_a_list_and_keep_its_order(tmp_path: Path):
         ('name = "rack-7"\n', "", "testbed.name: missing, it is required"),
         ('name = "memory"', 'name = "memory"\nlayers = ["tcp"]', "layer tcp needs an interface or a subnet"),
         ('subnet = "10.2.0.0/24"', 'subnet = "10.2.0.0/99"', "fabric[2].subnet: "),
+        (
+            'subnet = "10.2.0.0/24"',
+            'subnet = "10.2.0.0/24"\nrdma = { gid_index = 300 }',
+            "rdma.gid_index is 300, and libibverbs takes 0 to 255",
+        ),
         ('name = "login"', 'name = "logout"', "[[node]] 'logout' is not one of testbed.nodes"),
         ("myrinet = ", "myrient = ", "has an address on myrient, which is no fabric"),
         ('launcher = "ssh"', 'launcher = "lab"', "go together"),

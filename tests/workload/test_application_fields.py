@@ -10,14 +10,22 @@ from pathlib import Path
 
 import pytest
 
-from fabricbench.campaign.attempt import start_of
+from fabricbench.campaign.attempt import CONDITIONS_FILE
 from fabricbench.campaign.plan import plan_run
+from fabricbench.campaign.start import start_of
 from fabricbench.errors import EnvironmentLacks, UsageError
+from fabricbench.launch.guard import LEFT_FILE
+from fabricbench.launch.watch import STDERR_FILE, STDOUT_FILE
 from fabricbench.model import Layer
+from fabricbench.record.integrity import CELLS, CHANNELS, LAUNCH, SAMPLES
+from fabricbench.record.launch import KERNEL_RECORDS, RECORDS
+from fabricbench.record.probe_plan import PLAN_FILE
 from fabricbench.testbed.model import Fabric
-from fabricbench.workload import meeting
+from fabricbench.workload import farm, meeting
 from fabricbench.workload.adapter import Output, Place
+from fabricbench.workload.application import OURS
 from fabricbench.workload.command import shipped_table
+from fabricbench.workload.counted import AROUND, BEGUN
 from fabricbench.workload.scaling import names_of, value_of
 from support.applications import RATE, campaign, lab_of, parsed, start, starts, table
 from support.scripts import script
@@ -84,7 +92,7 @@ def test_an_input_grows_with_the_ranks_by_its_rule_and_the_cell_keeps_what_was_a
 def test_a_parameter_that_a_rule_alone_needs_changes_something():
     (one,) = starts(table(command=["solve", "{size}"], parameters={"n": [3]}, scaling={"size": "n * ranks"}, ranks=[2]))
     assert one.files() == {}
-    with pytest.raises(UsageError, match="m changes nothing"):
+    with pytest.raises(UsageError, match="m: changes nothing"):
         starts(table(command=["solve", "{size}"], parameters={"n": [3], "m": [1]}, scaling={"size": "n * ranks"}))
 
 
@@ -226,3 +234,13 @@ def test_a_rank_that_does_not_come_is_named_and_nobody_waits_for_ever(tmp_path: 
     assert "ended before all ranks were there" in second.stderr
     (alone,) = met(tmp_path, (1,), of=2, limit_s=0.3)
     assert "rank 0 was not to be had at 127.0.0.1" in alone.stderr
+
+
+def test_every_file_that_is_written_into_a_launchs_directory_is_known_as_ours():
+    """A figure that is searched for in one of them would be our own words."""
+    written = {
+        *(PLAN_FILE, CONDITIONS_FILE, STDOUT_FILE, STDERR_FILE, LEFT_FILE),
+        *(LAUNCH, CELLS, SAMPLES, CHANNELS, RECORDS, KERNEL_RECORDS),
+        *(AROUND, BEGUN, farm.PLAN, farm.RECORD),
+    }
+    assert written == set(OURS)

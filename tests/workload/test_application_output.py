@@ -11,12 +11,17 @@ from typing import Any
 
 import pytest
 
-from fabricbench.campaign.attempt import Attempts, start_of
+from fabricbench.campaign.attempt import Attempts
 from fabricbench.campaign.plan import plan_run
 from fabricbench.campaign.run_directory import RunDirectory
+from fabricbench.campaign.start import start_of
+from fabricbench.model import Layer, Pattern
+from fabricbench.record.probe_plan import PlanProbe
+from fabricbench.record.workload_cells import LaunchOfWorkload, record_of
+from fabricbench.testbed.model import Fabric
 from fabricbench.workload import application_output
 from fabricbench.workload.adapter import Output, Parsed
-from fabricbench.workload.command import CommandStart
+from fabricbench.workload.command_start import CommandStart
 from fabricbench.workload.counted import AROUND, BEGUN, MPI_LINE, rank_line
 from support.applications import PRINTED, RATE, TIME, campaign, lab_of, parsed, start, starts, table
 from support.fake_launcher import FakeLauncher
@@ -36,6 +41,12 @@ def test_a_time_is_kept_in_seconds_and_a_rate_in_its_own_unit(tmp_path: Path):
     assert found.told.interfaces["fe0"].received == 7
 
 
+def test_a_time_for_each_of_something_is_no_time_of_the_run(tmp_path: Path):
+    found = parsed(tmp_path, start(figure=[{**TIME, "unit": "ms/step"}]), "time 250\n")
+    assert (found.told.printed_seconds, found.told.seconds) == (0.25, (3.0,))
+    assert [(one.value, one.unit, one.told_in) for one in found.figures] == [(0.25, "s", "ms/step")]
+
+
 @pytest.mark.parametrize(
     ("select", "value"),
     [("first", 1.0), ("last", 2.0), ("max", 4.0), ("min", 1.0), ("mean", 2.5), ("median", 2.5), ("sum", 10.0)],
@@ -52,12 +63,11 @@ def test_of_several_matches_the_table_says_which_counts(tmp_path: Path, select: 
         ("other 1\n", "matched nothing; stdout ends: other 1"),
         (
             "time 1\ntime 2\n",
-            "matched 2 times; say by select which counts (first, last, max, mean ...); as many as ranks",
+            "matched 2 times: '1' in line 1, '2' in line 2; say by select which counts (first, last, max,",
         ),
         ("time soon\n", "matched 'soon', which is no finite number"),
         ("time nan\n", "which is no finite number"),
         ("time 0\n", "figure 'time' is 0 s"),
-        ("time 6e10\n", "figure 'time' is 6e+10 s: more than 1e+09 s cannot be stored"),
     ],
 )
 def test_a_figure_that_is_not_there_is_a_failed_cell_with_what_was_searched(tmp_path: Path, stdout: str, said: str):
@@ -100,9 +110,9 @@ def test_a_share_of_communication_is_from_nothing_to_all(tmp_path: Path, share: 
     ("keys", "stdout", "said"),
     [
         ({"regex": r"^time (?:(\d+)|none)$"}, "time none\n", "matched '', which is no finite number"),
-        ({"select": "sum"}, "time 1e308\ntime 1e308\n", "figure 'time' is inf s"),
-        ({"select": "mean"}, "time 1e308\ntime 1e308\n", "figure 'time' is inf s"),
-        ({"unit": "h"}, "time 1e308\n", "figure 'time' is inf s"),
+        ({"unit": "s/step", "select": "sum"}, "time 1e308\ntime 1e308\n", "figure 'time' is inf s"),
+        ({"unit": "s/step", "select": "mean"}, "time 1e308\ntime 1e308\n", "figure 'time' is inf s"),
+        ({"unit": "h/step"}, "time 1e308\n", "figure 'time' is inf s"),
     ],
 )
 def test_a_figure_that_is_no_number_any_more_is_a_failed_cell(
@@ -114,6 +124,13 @@ def test_a_figure_that_is_no_number_any_more_is_a_failed_cell(
     further = parsed(tmp_path, start(figure=[RATE, {**TIME, **keys}]), f"rate 2\n{stdout}")
     assert further.told.failed is not None
     assert not any(math.isinf(value) for value in further.told.values.values())
+
+
+def test_an_expression_is_shown_as_it_was_written(tmp_path: Path):
+    """With its backslashes as they are: it is searched for in the campaign, and copied."""
+    found = parsed(tmp_path, start(figure=[{**TIME, "regex": r"^speed\s+(\d+)$"}]), "time 1\n")
+    assert found.told.failed is not None
+    assert r"figure 'time': '^speed\s+(\d+)$' in stdout matched nothing" in found.told.failed.reason
 
 
 def test_a_number_to_be_verified_that_took_no_part_in_its_match_does_not_hold(tmp_path: Path):
@@ -155,6 +172,33 @@ def test_what_a_crash_kept_from_being_stored_is_adopted_unless_the_program_died(
     parsed(run.prepare(launch.launch_id), start(), "time 1\n", exit_code=exit_code)
     found = Attempts(run, plan, FakeLauncher(run.path)).finished(launch)
     assert (found is not None) == is_adopted
+
+
+def test_a_launch_records_the_conditions_that_it_was_started_with_whatever_holds_later(tmp_path: Path):
+    """Its directory was another one on the node of rank 0, and the launcher says something else by the time it is stored."""
+
+    class Elsewhere(FakeLauncher):
+        waits = "asleep"
+
+        def stage(self, directory: Path) -> Path:
+            del directory
+            return Path("/staged/there")
+
+        def conditions(self, fabric: Fabric) -> dict[str, str]:
+            del fabric
+            return {"mpi waits": self.waits}
+
+    plan = plan_run(campaign(table(ranks=[2], environment={"SCRATCH": "{directory}"})), lab_of(), seed=1)
+    run = RunDirectory(tmp_path / "run")
+    run.create()
+    launch, launcher = plan.launches[0], Elsewhere(tmp_path / "launcher")
+    attempts = Attempts(run, plan, launcher)
+    attempt = attempts.prepare(launch)
+    parsed(attempt.directory, start(), "time 1\n")
+    launcher.waits = "spinning"
+    found = attempts.finished(launch)
+    assert found is not None
+    assert found.facts.conditions == {"mpi waits": "asleep", "workload environment": "SCRATCH=/staged/there"}
 
 
 def test_a_wrong_result_is_a_failed_cell_whatever_the_figure_says(tmp_path: Path):
@@ -206,11 +250,11 @@ def test_what_was_written_around_a_program_is_not_searched(tmp_path: Path):
     one = start(
         figure=[{**RATE, "regex": r"(\d+\.?\d*)", "select": "first"}],
         success={"absent": ["(?i)host", "MPICH"]},
-        verify=[{"name": "sum", "regex": r"(\d+)"}],
+        verify=[{"name": "sum", "regex": r"(\d+\.\d+)"}],
     )
     found = parsed(tmp_path, one, "42.5 done\n")
     assert found.told.failed is None
-    assert (found.told.rate, found.fixed["sum"]) == (42.5, "42 5")
+    assert (found.told.rate, found.fixed["sum"]) == (42.5, "42.5")
 
 
 def test_a_program_that_was_started_and_printed_nothing_did_start(tmp_path: Path):
@@ -305,7 +349,7 @@ def test_the_applications_that_are_shipped_read_what_the_programs_print(
     one = starts({"kind": "command", "application": name, "ranks": [4]})[-1]
     text = (OUTPUTS / f"{name}.txt").read_text()
     (tmp_path / "HPCG-Benchmark_3.1_2026-11-22_15-30-36.txt").write_text(text)
-    found = parsed(tmp_path, one, text, hpccoutf_txt=text, md_log=text)
+    found = parsed(tmp_path, one, text, hpccoutf_txt=text, md_log=text, lasted=10)
     assert found.told.failed is None, found.told.failed
     assert (found.figures[0].value, found.figures[0].unit) == (pytest.approx(value), unit)
     assert found.communication_share == (None if share is None else pytest.approx(share))
@@ -314,12 +358,53 @@ def test_the_applications_that_are_shipped_read_what_the_programs_print(
 
 @pytest.mark.parametrize(
     ("written", "seconds"),
-    [("6.62s", 6.62), ("1m 2.50s", 62.5), ("1h23m", 4980), ("1d 2h 3m 4s", 93784), ("0.5h", 1800), ("2m", 120)],
+    [
+        ("6.62s", 6.62),
+        ("1m 2.50s", 62.5),
+        ("1h23m", 4980),
+        ("1d 2h 3m 4s", 93784),
+        ("0.5h", 1800),
+        ("2m", 120),
+        ("180.0ms", 0.18),
+        ("1 min 3 s", 63),
+        ("12 us", 12e-6),
+    ],
 )
 def test_a_duration_is_the_sum_of_its_parts(tmp_path: Path, written: str, seconds: float):
     one = start(figure=[{**TIME, "regex": "^took (.*) in all$", "unit": "duration"}])
-    found = parsed(tmp_path, one, f"took {written} in all\n")
+    found = parsed(tmp_path, one, f"took {written} in all\n", lasted=1e5)
     assert (found.figures[0].value, found.figures[0].unit) == (pytest.approx(seconds), "s")
+
+
+@pytest.mark.parametrize(
+    ("written", "unit", "step"),
+    [
+        ("0.15", "s", 0.01),
+        ("1.0e3", "s", 100.0),
+        ("1.0D+03", "ms", 0.1),
+        ("12", "min", 60.0),
+        ("1h 2m", "duration", 60.0),
+        ("1m 2.50s", "duration", 0.01),
+        ("26h", "duration", 3600.0),
+    ],
+)
+def test_what_the_last_digit_counts_is_kept_with_the_figure_and_in_the_record(
+    tmp_path: Path, written: str, unit: str, step: float
+):
+    one = start(figure=[{**TIME, "regex": "^took (.*) in all$", "unit": unit}])
+    found = parsed(tmp_path, one, f"took {written} in all\n", lasted=1e6)
+    assert (found.figures[0].printed_step, found.told.printed_step) == (pytest.approx(step), pytest.approx(step))
+    probe = PlanProbe(id=0, layer=Layer.MPI, pattern=Pattern.WORKLOAD, message_bytes=0)
+    (cell,) = record_of(found.told, LaunchOfWorkload("b00-fe0", "fe0", probe)).cells
+    assert cell.end is not None
+    assert cell.end.printed_step == pytest.approx(step * 1e9)
+
+
+def test_of_a_sum_the_steps_add_up_and_of_another_choice_the_coarsest_counts(tmp_path: Path):
+    for select, step in (("sum", 0.11), ("mean", 0.1), ("max", 0.1)):
+        one = start(figure=[{**TIME, "select": select}])
+        found = parsed(tmp_path, one, "time 1.25\ntime 3.5\n", lasted=10)
+        assert found.figures[0].printed_step == pytest.approx(step)
 
 
 @pytest.mark.parametrize("written", ["6.62", "1m x", "soon", "1:02", "-3s"])

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fabricbench.campaign.attempt import start_of
 from fabricbench.campaign.plan import RunPlan, plan_run
-from fabricbench.campaign.specification import Campaign, read_campaign
+from fabricbench.campaign.specification import Campaign, campaign_of, read_campaign
+from fabricbench.campaign.start import start_of
 from fabricbench.errors import EnvironmentLacks, UsageError
+from fabricbench.record.workload_cells import Measures
 from fabricbench.workload.adapter import Place
 from fabricbench.workload.application import filled, shipped
-from fabricbench.workload.command import CommandTable, grid, shipped_table
+from fabricbench.workload.command import CommandTable, shipped_table
+from fabricbench.workload.command_start import grid
 from fabricbench.workload.registry import WORKLOADS
 from support.applications import EXAMPLES, PRINTED, RATE, TIME, campaign, lab_of, start, starts, table
 from support.paces import SLOW
@@ -96,8 +99,34 @@ def test_input_files_are_written_into_the_directory_of_the_launch(tmp_path: Path
         ({"command": ["echo", "{sise}"], "parameters": {"size": [1]}}, r"\{sise\} has no value; did you mean 'size'"),
         ({"command": ["echo", "{input}"]}, r"\{input\} is the first of `files`, and there are none; there are ranks"),
         ({"figure": [TIME, {**TIME, "name": "communication"}]}, "in %; found the unit 's'"),
-        ({"figure": [{**RATE, "unit": "seconds"}]}, "has the unit 'seconds'; needed of a time one of ns, us"),
-        ({"figure": [{**RATE, "unit": "usec"}]}, "has the unit 'usec'"),
+        (
+            {"figure": [{**RATE, "unit": "seconds"}]},
+            "'rate' is better higher, and 'seconds' is a time, of which less is better",
+        ),
+        ({"figure": [{**RATE, "unit": "usec"}]}, "'usec' is a time, of which less is better"),
+        (
+            {"figure": [{**RATE, "unit": "s/step"}]},
+            "'rate' is better higher, and 's/step' is a time for each of something, of which less is better",
+        ),
+        ({"figure": [{**RATE, "unit": "us/op"}]}, "'us/op' is a time for each of something"),
+        ({"figure": [{**RATE, "unit": "days"}]}, "'days' is a time, of which less is better"),
+        ({"figure": [{**TIME, "unit": "step/s"}]}, "'step/s' is so much in a time, a rate, of which more is better"),
+        ({"figure": [{**TIME, "unit": "ns/day"}]}, "'ns/day' is so much in a time, a rate"),
+        ({"figure": [TIME, {**RATE, "unit": "ms"}]}, "'rate' is better higher, and 'ms' is a time"),
+        (
+            {"figure": [{"name": "n", "regex": "(.)", "unit": "joule"}]},
+            r"figure\[1\]\.better: missing, and the unit 'joule' does not tell whether less or more is better",
+        ),
+        (
+            {"environment": {"PATH": "/opt/x/bin:$PATH"}},
+            r"environment.PATH: '/opt/x/bin:\$PATH' has \$PATH, and no shell puts a value in its place: every rank",
+        ),
+        ({"environment": {"A": "${HOME}/x"}}, r"has \$\{HOME\}, and no shell"),
+        ({"environment": {"A": "{rankz}"}}, r"\{rankz\} has no value; did you mean 'ranks'"),
+        (
+            {"files": {"in": "n {rankz}"}},
+            r"files.in: \{rankz\} has no value; did you mean 'ranks'\? Braces that are the program's own",
+        ),
         ({"success": {"exit_codes": []}}, "exit_codes: found .*, needed at least one entry"),
         ({"success": {}}, "nothing tells a good run from one that printed its figure and failed"),
         ({"success": {"absent": ["FAILED"]}}, "needed `found`, what a good one prints"),
@@ -118,7 +147,7 @@ def test_input_files_are_written_into_the_directory_of_the_launch(tmp_path: Path
         ({"scaling": {"n": "ranks +"}}, r"c.toml: workload\[1\].scaling.n: 'ranks \+' is no rule; write one such as"),
         (
             {"scaling": {"n": "open('" + "x" * 150 + "')"}},
-            r"scaling.n: .open\(.x{50}\.\.\.: open\(.x{51}\.\.\. is no number",
+            r"scaling.n: .open\(.x+\.\.\. \(160 characters\): open\(.x+\.\.\. \(158 characters\) is no number",
         ),
         (
             {"scaling": {"n-1": "ranks"}},
@@ -136,7 +165,7 @@ def test_input_files_are_written_into_the_directory_of_the_launch(tmp_path: Path
             {"command": ["echo", "{n}"], "scaling": {"n": "1 / (ranks - 4)"}},
             "tiny on 4 ranks: scaling: .* has no value: .*division",
         ),
-        ({"parameters": {"n": [1]}}, "n changes nothing"),
+        ({"parameters": {"n": [1]}}, "n: changes nothing"),
         ({"command": ["echo", "{n}"], "parameters": {"n": [1, 1]}}, "each once"),
         ({"files": {"../x": ""}}, r"files\.\.\./x"),
         ({"files": {"plan.json": ""}}, "fabricbench's own"),
@@ -152,6 +181,23 @@ def test_input_files_are_written_into_the_directory_of_the_launch(tmp_path: Path
 def test_what_cannot_be_run_is_refused_by_name(keys: dict[str, Any], said: str):
     with pytest.raises(UsageError, match=said):
         plan_run(campaign(table(**keys)), lab_of(), seed=1)
+
+
+def test_parameters_that_come_to_the_same_input_are_one_launch_and_the_plan_says_so():
+    same = {
+        "command": ["echo", "{n}"],
+        "parameters": {"n": [10, 11, 20]},
+        "scaling": {"n": "floor(n / 10)"},
+        "ranks": [2],
+    }
+    plan = plan_run(campaign(table(**same)), lab_of(), seed=1)
+    names = {launch.workload.name for launch in plan.launches if launch.workload}
+    assert names == {"tiny-n10.2", "tiny-n20.2"}
+    assert "tiny-n11.2 is tiny-n10.2 by other options: it is run once" in plan.notes
+
+
+def test_one_program_may_be_there_by_two_names():
+    assert len(starts(table(ranks=[2]), table(name="other", ranks=[2]))) == 2
 
 
 def test_the_same_application_twice_is_refused():
@@ -188,7 +234,7 @@ def test_a_key_of_another_kind_is_told_as_such_and_none_of_another_kind_is_meant
 
 def test_a_misspelt_parameter_of_an_application_is_answered_with_the_one_that_it_has():
     asked = {"kind": "command", "application": "lammps-lj", "parameters": {"scal": 3}}
-    with pytest.raises(UsageError, match="scal changes nothing; did you mean 'scale'"):
+    with pytest.raises(UsageError, match="scal: changes nothing; did you mean 'scale'"):
         campaign(asked)
 
 
@@ -293,11 +339,13 @@ SHARED = {
         ({"figure": [{**TIME, "regex": "(a"}]}, {}, r"application: app.toml: figure\[1\].regex: '\(a' is no regular"),
         ({"figure": [{**TIME, "unit": "MB"}]}, {}, r"application: app.toml: figure: 'time' is the primary one"),
         ({"name": "A B"}, {}, "application: app.toml: name: found 'A B', needed small letters"),
-        ({"parameters": {"n": 1, "m": 2}}, {}, "application: app.toml: parameters: m changes nothing"),
+        ({"parameters": {"n": 1, "m": 2}}, {}, "application: app.toml: parameters.m: changes nothing"),
         ({"figure": [{**TIME, "regex": "(a"}]}, {"figure": [{**TIME, "better": 1}]}, r"figure\[1\].better: found 1"),
         ({}, {"expect_seconds": "5x"}, "expect_seconds: '5x' is not a time"),
         ({}, {"usual_seconds": "2min"}, "usual_seconds: found 120 s, more than the 60 s of expect_seconds"),
-        ({}, {"parameters": {"m": 2}}, "parameters: m changes nothing"),
+        ({}, {"parameters": {"m": 2}}, "parameters.m: changes nothing"),
+        ({}, {"figure": [{**TIME, "file": "a/b"}]}, r"figure\[1\]\.file: found 'a/b'"),
+        ({"figure": [{**TIME, "file": "a/b"}]}, {}, r"application: app.toml: figure\[1\]\.file: found 'a/b'"),
     ],
 )
 def test_what_is_wrong_in_an_application_file_is_told_with_its_name_and_key(
@@ -328,11 +376,11 @@ def test_all_that_is_wrong_in_a_campaign_and_its_application_file_is_told_at_onc
     [
         (
             {"reference": 1.5},
-            r"verify\[1\]: reference: nothing says how near the result must be, .*; write relative = 1e-6",
+            r"verify\[1\]\.reference: nothing says how near the result must be, .*; write relative = 1e-6",
         ),
         (
             {"reference": 0, "relative": 1e-6},
-            r"verify\[1\]: relative: of the reference 0 any share is 0; write absolute",
+            r"verify\[1\]\.relative: of the reference 0 any share is 0; write absolute",
         ),
     ],
 )
@@ -364,3 +412,56 @@ def test_what_an_application_lacks_is_said_with_where_it_is_to_be_had(monkeypatc
     (tmp_path / "w.tpr").touch()
     (tmp_path / "gmx_mpi").touch(0o755)
     assert gromacs.lacking({"tpr": str(tmp_path / "w.tpr")}) == ()
+
+
+@pytest.mark.parametrize(
+    ("unit", "better", "kind"),
+    [
+        ("s/step", "lower", Measures.WORK_TIME),
+        ("days", "lower", Measures.RUN_TIME),
+        ("duration", "lower", Measures.RUN_TIME),
+        ("ns/day", "higher", Measures.WORK_RATE),
+        ("us", "lower", Measures.NETWORK),
+        ("MB/s", "higher", Measures.NETWORK),
+    ],
+)
+def test_of_a_unit_that_tells_it_neither_direction_nor_kind_need_be_said(unit: str, better: str, kind: Measures):
+    one = start(figure=[{"name": "n", "regex": "(.)", "unit": unit}])
+    assert (one.figure.better, one.figure.kind) == (better, kind)
+
+
+def test_whoever_writes_a_figure_may_say_what_it_measures():
+    assert start(figure=[{**TIME, "unit": "us", "measures": "work"}]).figure.kind is Measures.RUN_TIME
+    assert start(figure=[{**RATE, "unit": "MB/s", "measures": "work"}]).figure.kind is Measures.WORK_RATE
+    assert start(figure=[{**TIME, "measures": "network"}]).figure.kind is Measures.NETWORK
+
+
+def test_a_time_for_each_of_something_is_kept_in_seconds_and_its_cell_names_the_unit():
+    one = start(figure=[{**TIME, "unit": "ms/step"}])
+    assert (one.figure.unit, one.figure.told_in, one.figure.better) == ("s", "ms/step", "lower")
+    assert one.parameters == {"workload": "tiny", "figure": "time", "unit": "ms/step"}
+
+
+def test_one_figure_may_be_a_table_as_a_list_of_one():
+    text = '[[workload]]\nkind = "command"\nname = "tiny"\ncommand = ["echo"]\n'
+    text += '[workload.figure]\nname = "t"\nregex = "(.)"\nunit = "s"\n'
+    text += '[workload.verify]\nname = "e"\nregex = "E=(.)"\n'
+    (one,) = campaign_of({"campaign": {"blocks": 2}, **tomllib.loads(text)}, "c.toml").workloads
+    assert isinstance(one, CommandTable)
+    assert ([each.name for each in one.figure], [each.name for each in one.verify]) == (["t"], ["e"])
+
+
+def test_variables_and_braces_that_are_others_stay():
+    files = {"in": "variable x equal ${rankz} { rankz } {x} {dt}", "run.sh": "echo $HOME"}
+    one = start(files=files, environment={"LD_LIBRARY_PATH": "$ORIGIN/../lib:$LIB", "COST": "3$"})
+    assert one.files() == files
+
+
+def test_more_threads_than_the_machine_has_processors_are_told_in_the_plan():
+    many = len(os.sched_getaffinity(0)) + 62
+    plan = plan_run(campaign(table(environment={"OMP_NUM_THREADS": str(many)}, ranks=[2])), lab_of(), seed=1)
+    assert any(
+        f"application tiny: OMP_NUM_THREADS = {many} for each rank, and this machine has" in one for one in plan.notes
+    )
+    few = plan_run(campaign(table(environment={"OMP_NUM_THREADS": "1"}, ranks=[2])), lab_of(), seed=1)
+    assert not any("OMP_NUM_THREADS" in one for one in few.notes)

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import errno
+import json
 import os
+import subprocess
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from fabricbench.record.lines import InterfaceBytes
+from fabricbench.workload.adapter import told_around
 from fabricbench.workload.counted import (
+    CANNOT_WRITE,
+    MOST_COUNTERS,
+    RANK_LINE,
     RANK_VARIABLES,
+    TRAFFIC_LINE,
     _asked,
     carried_since,
+    host_turn,
     main,
     rank,
     read_around,
     read_traffic,
     set_variables,
+    traffic_line,
     wrapped,
 )
 
@@ -155,3 +165,68 @@ def test_arguments_that_are_files_are_known_by_their_content_unless_the_program_
     capfd.readouterr()
     digest = sha256(b"before").hexdigest()
     assert list(read_around(around).arguments_sha256) == ["", "", "", digest, "", ""]
+
+
+def test_what_was_counted_is_synced_and_written_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+):
+    def full(_descriptor: int) -> None:
+        raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
+
+    around = tmp_path / "around.json"
+    monkeypatch.setenv("PMI_RANK", "0")
+    monkeypatch.setattr(os, "fsync", full)
+    assert main([str(around), "--", "true"]) == CANNOT_WRITE
+    assert not around.exists()
+    assert f"{around}: Disk quota exceeded" in capfd.readouterr().err
+
+
+def test_one_rank_of_a_host_counts_for_it_until_it_ends(tmp_path: Path):
+    first = host_turn(tmp_path / "around.json")
+    assert first is not None
+    assert host_turn(tmp_path / "around.json") is None
+    other_launch = host_turn(tmp_path / "another/around.json")
+    assert other_launch is not None
+    other_launch.close()
+    first.close()
+    again = host_turn(tmp_path / "around.json")
+    assert again is not None
+    again.close()
+
+
+def test_a_host_tells_what_carried_most_and_the_fabrics_interface_always():
+    def count(sent: int) -> dict[str, object]:
+        return {"sent": sent, "received": 0, "above": [], "is_counted": True}
+
+    carried = {f"veth{number}": count(number) for number in range(200)} | {"eth1": count(0)}
+    (line,) = traffic_line(carried, "eth1").splitlines()
+    told = json.loads(line.removeprefix(TRAFFIC_LINE))["interfaces"]
+    assert list(told)[:2] == ["eth1", "veth199"]
+    assert len(told) == MOST_COUNTERS
+    assert "veth0" not in told
+
+
+def run_rank(number: int, tmp_path: Path, *program: str) -> subprocess.CompletedProcess[str]:
+    """Run a program as that rank of a launch on a host of its own, as far as the network goes: without anything but loopback."""
+    tokens = wrapped(list(program), tmp_path / "around.json", fabric="127.0.0.0/8")
+    return subprocess.run(
+        tokens, capture_output=True, text=True, timeout=60, check=False, env={**os.environ, "PMI_RANK": str(number)}
+    )
+
+
+def test_a_rank_on_another_host_tells_its_interface_and_its_counters_and_ends_as_its_program_does(tmp_path: Path):
+    done = run_rank(1, tmp_path, "sh", "-c", "echo time 3")
+    told = told_around(done.stdout)
+    (one,) = told.ranks
+    assert (one.rank, one.interface) == (1, "lo")
+    assert "lo" in told.other_hosts[one.host]
+    assert told.own == "time 3\n"
+    assert run_rank(1, tmp_path, "sh", "-c", "exit 7").returncode == 7
+    assert run_rank(1, tmp_path, "sh", "-c", "kill -SEGV $$").returncode == -11
+
+
+def test_what_rank_0_counts_is_not_told_twice(tmp_path: Path):
+    lines = "".join(run_rank(number, tmp_path, "true").stdout for number in (0, 1))
+    assert RANK_LINE in lines
+    assert TRAFFIC_LINE in lines  # of rank 1, which ran alone here
+    assert told_around(lines).other_hosts == {}

@@ -20,9 +20,10 @@ from fabricbench.campaign.venue import OwnLab, Standing
 from fabricbench.errors import RunIncomplete
 from fabricbench.lab import lab_support, parse_fabrics
 from fabricbench.native import native_file
-from fabricbench.record.farm_lines import Ended, read_farm_record
+from fabricbench.record.farm_jobs import Ended
+from fabricbench.record.farm_lines import read_farm_record
 from fabricbench.record.store import Run
-from fabricbench.report.formats import FORMATS
+from fabricbench.report.formats import FORMATS, Format
 from fabricbench.testbed.reading import local_testbed
 from fabricbench.workload.farm import RECORD
 from support.applications import lab_of
@@ -42,6 +43,7 @@ def sh(script: str) -> tuple[str, ...]:
     return ("sh", "-c", script)
 
 
+@pytest.mark.tour
 def test_every_job_reads_and_checks_its_input_and_nothing_is_left(farms: Farms):
     done = farms.run(jobs=20, input_bytes=700_001, at_once=2, output_bytes=100)
     assert (done.code, done.record.damage, done.record.jobs_done) == (0, [], "20 of 20")
@@ -266,9 +268,10 @@ def test_two_hundred_jobs_on_four_nodes_of_which_two_are_killed(tmp_path: Path):
         assert all(one.node != first[one.job] for one in again)
     findings = analyse([run])
     for name in ("html", "markdown", "text", "csv", "json"):
-        text = FORMATS[name].render(findings).decode()
-        others = getattr(FORMATS[name], "render_others", None)
-        text += "".join(one.decode() for one in (others(findings) if others else {}).values())
+        made = FORMATS[name]
+        assert isinstance(made, Format)
+        files = made.render_files(findings, "x.csv") if name == "csv" and made.render_files else {}
+        text = made.render(findings).decode() + "".join(one.decode() for one in files.values())
         assert "killed" in text, name
     markdown = FORMATS["markdown"].render(findings).decode()
     told = "400 done, 4 retried on fast-ethernet and 400 done, 4 retried on myrinet, in 2 launches each"

@@ -109,6 +109,13 @@ def test_each_kernel_takes_every_number_of_ranks_that_the_official_one_does():
         assert set(BENCHMARKS[kernel].admissible_ranks(4)) <= set(counts), kernel
 
 
+def test_is_refuses_more_keys_on_a_rank_than_it_counts(start: Callable, tmp_path: Path):
+    outcome = start(1, npb_program(NpbRun("is", "D"), tmp_path / "record.jsonl"))
+    assert outcome.code != 0
+    assert "IS counts the keys of a rank in 32 bits, and class D has 2147483648" in outcome.stderr
+    assert "take 2 to 1024" in outcome.stderr
+
+
 @pytest.mark.parametrize(("kernel", "ranks"), cases())
 def test_a_kernel_is_right_and_gives_the_same_bits_again(kernel: str, ranks: int, start: Callable, tmp_path: Path):
     outcome = start(ranks, npb_program(NpbRun(kernel, "S", repetitions=2), tmp_path / "record.jsonl"))

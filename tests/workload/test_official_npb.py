@@ -11,6 +11,7 @@ import pytest
 
 from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.native import native_file
+from fabricbench.record.workload_cells import RanksFound
 from fabricbench.testbed.model import Fabric
 from fabricbench.workload.adapter import Output, Place
 from fabricbench.workload.counted import AROUND, MPI_LINE, mpi_library, rank_line
@@ -275,7 +276,7 @@ def test_an_official_program_is_counted_from_outside_and_what_it_prints_is_its_r
     output = Output(directory, directory / "stdout.log", directory / "stderr.log")
     assert start.parse(output) is None
     output.stdout.write_text(told([0, 1, 2, 3]))
-    around = {"exit_code": 0, "started_unix_ns": 1, "finished_unix_ns": 2}
+    around = {"exit_code": 0, "started_unix_ns": 1, "finished_unix_ns": 10**12}
     (directory / AROUND).write_text(json.dumps({**around, "interfaces": {"eth1": {"sent": 5, "received": 7}}}))
     parsed = start.parse(output)
     assert parsed is not None
@@ -286,5 +287,12 @@ def test_an_official_program_is_counted_from_outside_and_what_it_prints_is_its_r
     ]
     assert parsed.told.interfaces["eth1"].received == 7
     assert "leader_bytes" not in parsed.told.values
-    assert [start.is_well(code) for code in (0, 1, None)] == [True, False, False]
+    assert parsed.told.found == RanksFound(4, (0, 1, 2, 3), mpi_library="MPICH Version: 4.2.0")
+    (directory / AROUND).write_text(json.dumps({**around, "finished_unix_ns": 2, "interfaces": {}}))
+    shorter = start.parse(output)
+    assert shorter is not None
+    assert shorter.told.failed is not None
+    assert "s, and the launch that printed it took" in shorter.told.failed.reason
+    assert shorter.figures == ()
+    assert [start.is_success(code) for code in (0, 1, None)] == [True, False, False]
     assert list(start.beyond()) == [f"kernel {start.name}: a program cg.S.x or cg.S.4 of the folder {folder}"]

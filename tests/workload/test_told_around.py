@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fabricbench.workload import adapter
+from fabricbench.workload import adapter, counted
 from fabricbench.workload.adapter import Output
 from fabricbench.workload.counted import MPI_LINE, rank_line
 from support.applications import parsed, start
@@ -25,7 +25,7 @@ def test_lines_of_ranks_within_others_are_told_from_the_programs_own(stdout: str
     told = adapter.told_around(stdout)
     assert [one.rank for one in told.all_of(2)] == [0, 1]
     assert told.own.strip() == "time 3"
-    assert told.why_not(2, is_cut=False) is None
+    assert told.found().numbers == (0, 1)
 
 
 @pytest.mark.parametrize(
@@ -46,47 +46,26 @@ def test_tags_of_lines_that_are_not_the_programs_go_with_them(tags: tuple[str, s
     assert adapter.told_around(f"[0] half {rank_line(0, 6)}a line\n").own == "[0] half a line\n"
 
 
-def lines_of(*ranks: int) -> str:
-    return "".join(rank_line(rank, 100 + rank) for rank in ranks)
-
-
-@pytest.mark.parametrize(
-    ("around", "said"),
-    [
-        (lines_of(0, 0), "2 processes say that they are rank 0 of 2: copies that know nothing of each other"),
-        (lines_of(0, 1, 1), "2 processes say that they are rank 1 of 2"),
-        (lines_of(0), "rank 0 told on stdout that it runs, needed 0 to 1: the starter must start so many ranks"),
-        (lines_of(0, 1, 2), "ranks 0, 1, 2 told on stdout"),
-        ("", "no rank at all told on stdout"),
-        (lines_of(1, 0), None),
-        (lines_of(0) + 'fabricbench-rank: {"rank": 1, "ho\n', None),
-    ],
-)
-def test_processes_that_are_not_the_ranks_each_once_are_a_failed_cell(tmp_path: Path, around: str, said: str | None):
-    one = start()
-    parsed(tmp_path, one, "")
-    (tmp_path / "stdout.log").write_text(around + "time 1\n")
-    found = one.parse(Output(tmp_path, tmp_path / "stdout.log", tmp_path / "stderr.log"))
-    assert found is not None
-    if said is None:
-        assert found.told.failed is None
-        return
-    assert found.told.failed is not None
-    assert said in found.told.failed.reason
-    assert (found.told.failed.is_wrong, found.figures) == (False, ())
-
-
-def test_of_an_output_that_was_cut_ranks_may_lack_but_none_may_be_there_twice(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_of_an_output_that_was_cut_or_broken_ranks_may_lack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    assert not adapter.told_around(rank_line(0, 6)).found().may_lack
+    assert adapter.told_around(rank_line(0, 6) + 'fabricbench-rank: {"rank": 1, "ho\n').found().may_lack
     monkeypatch.setattr(adapter, "MOST_OUTPUT_BYTES", 4096)
-    one = start()
-    for number, is_well in ((0, True), (1, False)):
-        parsed(tmp_path, one, "")
-        (tmp_path / "stdout.log").write_text(lines_of(0) * (number + 1) + "time 1\n" + "middle line\n" * 5000)
-        found = one.parse(Output(tmp_path, tmp_path / "stdout.log", tmp_path / "stderr.log"))
-        assert found is not None
-        assert (found.told.failed is None) == is_well
+    (tmp_path / "stdout.log").write_text(rank_line(0, 6) + "time 1\n" + "middle line\n" * 5000)
+    found = start().parse(Output(tmp_path, tmp_path / "stdout.log", tmp_path / "stderr.log"))
+    assert found is not None
+    assert found.told.found is not None
+    assert found.told.found.may_lack
+
+
+def test_processes_say_of_how_many_they_are_where_the_starter_tells(monkeypatch: pytest.MonkeyPatch):
+    for name in counted.SIZE_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    assert counted.size({}) is None
+    monkeypatch.setenv("PMI_SIZE", "4")
+    assert counted.size({}) == 4
+    assert counted.size({"PMI_SIZE": "4"}) is None  # of a job within which this one was started
+    told = adapter.told_around(rank_line(0, 6, 1) + rank_line(0, 7, 1))
+    assert (told.found().numbers, told.found().sizes) == ((0, 0), (1, 1))
 
 
 def test_of_a_long_output_whole_lines_of_both_ends_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

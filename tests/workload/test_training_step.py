@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from fabricbench.campaign.plan import plan_run
 from fabricbench.campaign.specification import Campaign
 from fabricbench.errors import UsageError
 from fabricbench.workload.adapter import Parsed, Place
@@ -133,6 +134,15 @@ def test_the_program_is_told_the_dimensions_of_the_model_and_the_time_of_its_com
             "--scale": "1000",
         }.items()
     )
+
+
+def test_of_options_of_which_a_model_has_nothing_one_launch_is_planned_and_two_tables_are_refused():
+    (one,) = starts(model="small", experts=[True, False], ranks=4)
+    assert one.experts
+    assert len(starts(model="mixtral-8x7b", experts=[True, False], scale=1000, ranks=4)) == 2
+    tables = [{"kind": "training-step", "model": "small", "experts": experts, "ranks": 4} for experts in (True, False)]
+    with pytest.raises(UsageError, match=r"number 2 \(training-step\) runs .* again, number 1 does already"):
+        plan_run(campaign(*tables), lab_of(), seed=1)
 
 
 def test_without_its_experts_a_model_has_one_feed_forward_part_in_each_layer():

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from fabricbench.campaign.attempt import start_of
 from fabricbench.campaign.plan import plan_run
 from fabricbench.campaign.run import start_run
+from fabricbench.campaign.start import start_of
 from fabricbench.campaign.venue import OwnLab
 from fabricbench.lab import lab_support, parse_fabrics
 from fabricbench.launch.watch import run_watched
@@ -28,6 +28,7 @@ EXCHANGE = """
 import os, socket, time
 rank, addresses = int(os.environ["FABRICBENCH_RANK"]), os.environ["FABRICBENCH_ADDRESSES"].split(",")
 port, size = int(os.environ["FABRICBENCH_PORT"]), 3_000_000
+assert len(os.environ["FABRICBENCH_LAUNCH_MARK"]) == 32  # with which they have met
 assert addresses[rank] == os.environ["FABRICBENCH_ADDRESS"] and len(addresses) == int(os.environ["FABRICBENCH_RANKS"])
 if rank == 1:
     with socket.create_server((addresses[1], port)) as server:

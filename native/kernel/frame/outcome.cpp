@@ -147,12 +147,14 @@ Line profile_line(const Profile& profile) {
     mpi_seconds.push_back(share.mpi_seconds);
     bytes_sent.push_back(static_cast<std::uint64_t>(share.bytes_sent));
   }
-  return {{"compute_seconds", compute_seconds},
-          {"mpi_seconds", mpi_seconds},
-          {"bytes_sent", bytes_sent},
-          {"calls", calls_of(profile)},
-          {"message_sizes", message_sizes_of(profile)},
-          {"interfaces", profile.interfaces}};
+  Line line{{"compute_seconds", compute_seconds},
+            {"mpi_seconds", mpi_seconds},
+            {"bytes_sent", bytes_sent},
+            {"calls", calls_of(profile)},
+            {"message_sizes", message_sizes_of(profile)},
+            {"interfaces", profile.interfaces}};
+  if (!profile.other_hosts.empty()) line["other_hosts"] = profile.other_hosts;
+  return line;
 }
 
 /// As text: 64 bits do not fit the numbers of every JSON reader.
@@ -285,7 +287,7 @@ void Record::write_run(const Result& result, const Profile& profile) {
 
 void Record::write_footer() {
   file_.add({{"type", "kernel_footer"}, {"finished_unix_ns", unix_ns()}, {"runs", runs_}, {"verified", verified_}});
-  file_.flush();
+  file_.close();
 }
 
 }  // namespace fabricbench::kernel

@@ -112,9 +112,10 @@ struct Profile {
   std::vector<RankShare> ranks;
   std::array<CallTotal, counted_calls.size()> calls{};
   std::array<std::uint64_t, size_bins> message_sizes{};
-  /// What the interfaces of rank 0's host carried in the timed sections since `reset_counts`: proves which way a run
-  /// took. Read outside the time that counts.
+  /// What the interfaces of rank 0's host carried in the timed sections since `reset_counts`, and those of the ranks'
+  /// other hosts: proves which way a run took. Read outside the time that counts.
   Traffic interfaces;
+  HostTraffic other_hosts{};
 };
 
 /// The profile on rank 0, an empty one on the others. Collective.

@@ -62,7 +62,8 @@ class Launch {
   std::string refusal() const {
     if (ranks_ > control_.size()) {
       return "--ranks " + std::to_string(ranks_) + " needs as many ranks, found " + std::to_string(control_.size()) +
-             ": start it with mpiexec -n " + std::to_string(ranks_);
+             ": start it with mpiexec -n " + std::to_string(ranks_) +
+             (control_.size() == 1 ? std::string(why_alone) : "");
     }
     return options_.problem->refusal(ranks_).value_or("");
   }

@@ -11,6 +11,7 @@
 // counts are the ranks. Nearly all keys change hands in every iteration: IS asks for bandwidth in all-to-all exchanges,
 // and for integer work and random access in memory. Any number of ranks will do that leaves each a few buckets.
 #include <array>
+#include <limits>
 #include <string>
 
 #include "kernel/npb/is_ranking.hpp"
@@ -64,7 +65,14 @@ constexpr std::array<Problem, 6> problems{{
 }};
 
 std::optional<std::string> refusal(Class letter, int ranks) {
-  const int most_ranks = of_class(problems, letter).most_ranks;
+  const auto& problem = of_class(problems, letter);
+  const int most_ranks = problem.most_ranks;
+  const std::int64_t keys = std::int64_t{1} << problem.space.log2_keys;
+  if (keys / ranks > std::numeric_limits<int>::max()) {
+    return "IS counts the keys of a rank in 32 bits, and class " + std::string(1, static_cast<char>(letter)) + " has " +
+           std::to_string(keys) + ": too many for " + std::to_string(ranks) + " rank; take 2 to " +
+           std::to_string(most_ranks);
+  }
   if (ranks <= most_ranks) return std::nullopt;
   return "IS splits the keys of class " + std::string(1, static_cast<char>(letter)) + " into too few buckets for " +
          std::to_string(ranks) + " ranks; take 1 to " + std::to_string(most_ranks);

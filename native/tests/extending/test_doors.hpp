@@ -143,8 +143,8 @@ class SlottedPath : public PlainPath<way> {
   void post_send(std::size_t, std::span<const std::byte>) {}
   void post_receive(std::size_t, std::span<std::byte>) {}
   void wait(std::size_t) {}
-  void let_go_of_send(std::size_t, const std::shared_ptr<const void>&) {}
-  void let_go_of_receive(std::size_t, const std::shared_ptr<const void>&) {}
+  void release_send(std::size_t, const std::shared_ptr<const void>&) {}
+  void release_receive(std::size_t, const std::shared_ptr<const void>&) {}
 };
 template <template <Receive> class PathOf>
 struct DeviceOf : PlainMemory, InterfaceTraffic {

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/ptrace.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -117,6 +119,21 @@ TEST_F(Runners, KillAJobThatTakesTooLong) {
   const JobEnd found = run(job({"sleep", "60"}, 0.2));
   EXPECT_TRUE(found.is_late);
   EXPECT_LT(found.seconds, 20);
+}
+
+TEST_F(Runners, GiveAJobUpThatStaysAfterItWasKilled) {
+  // Who is traced stays as a zombie until the tracer lets it go: to its parent as one that is stuck in the kernel.
+  const JobToRun one = job({"sh", "-c", "echo $$ >process; exec sleep 300"}, 1);
+  runner->run(one);
+  while (text_of(one.folder + "/process").empty()) poll(nullptr, 0, 5);
+  const pid_t process = process_of(one);
+  if (ptrace(PTRACE_SEIZE, process, nullptr, nullptr) != 0) GTEST_SKIP() << "nothing may be traced here";
+  const JobEnd found = end();
+  EXPECT_TRUE(found.is_late);
+  EXPECT_TRUE(found.is_of_node);
+  EXPECT_NE(found.problem.find("after SIGKILL it stays"), std::string::npos) << found.problem;
+  EXPECT_NE(found.problem.find(std::to_string(process)), std::string::npos) << found.problem;
+  waitpid(process, nullptr, __WALL);
 }
 
 TEST_F(Runners, EndWhatAJobHasStartedAlsoInASessionOfItsOwn) {

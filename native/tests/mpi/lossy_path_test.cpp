@@ -78,7 +78,7 @@ class PrepostingLossyPath : public LossyPath {
     posted_ = {};
     return true;
   }
-  void let_go_of_preposted(std::shared_ptr<const void> memory) { is_kept_ = !posted_.empty() && memory != nullptr; }
+  void release_preposted(std::shared_ptr<const void> memory) { is_kept_ = !posted_.empty() && memory != nullptr; }
   int preposted() const { return preposted_; }
   bool is_kept() const { return is_kept_; }
 

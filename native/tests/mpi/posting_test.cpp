@@ -50,7 +50,7 @@ TEST(Posting, ReceivesThatAreGivenUpTakeNothingThatComesLater) {
   std::byte sent{7};
   if (own_rank() == 1) {
     path.post_receive(0, std::span(&sent, 1));
-    path.let_go_of_receive(0, nullptr);
+    path.release_receive(0, nullptr);
     EXPECT_FALSE(has_set_aside());
   }
   MPI_Barrier(MPI_COMM_WORLD);
@@ -74,6 +74,47 @@ TEST(Posting, APathThatIsOpenedAnewDoesNotTakeWhatItsForerunnerLeft) {
     EXPECT_EQ(byte, std::byte{2});
     path_to_the_other(0).receive(std::span(&byte, 1));
   }
+}
+
+TEST(Posting, NoMoreTalliesAreAwaitedOnceOnePeerHasFailed) {
+  TaskOfTwo two;
+  MpiPath path = path_to_the_other(2);
+  if (own_rank() == 0) {
+    // The second never comes: it would be this rank's own.
+    std::array links{LinkOver<MpiPath>{.link = {.peer = 1, .receives = true}, .path = &path},
+                     LinkOver<MpiPath>{.link = {.peer = 0, .receives = true}, .path = &path}};
+    const FloodTallies<MpiPath> tallies(links, two.team);
+    EXPECT_THROW(static_cast<void>(tallies.receive_all()), Failure);
+  } else {
+    two.team.send(0, FloodTally{});
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  two.team.discard_leftovers();
+}
+
+TEST(Posting, WhatDoesNotComeAtTheEndOfAFloodIsGivenUpWithinItsBound) {
+  TaskOfTwo two;
+  two.probe.pattern = Pattern::incast;
+  two.probe.message_bytes = 64;
+  two.probe.warmup_samples = 0;
+  two.probe.stopping.maximum_seconds = 0.01;
+  two.task.patience_seconds = 1;
+  MpiPath path = path_to_the_other(3);
+  const bool sends = own_rank() == 0;
+  std::array links{
+      LinkOver<MpiPath>{.link = {.peer = sends ? 1U : 0U, .sends = sends, .receives = !sends}, .path = &path}};
+  two.samples.prepare(0, 8, true);
+  if (sends) {
+    two.team.send(1, FloodTally{.has_failed = false, .bytes = 192, .messages = 3});  // which it never sends
+  } else {
+    const std::uint64_t begin = KernelClock::now();
+    EXPECT_THROW(PostedFlood<MpiPath>(links, two.task).run(), Failure);
+    const double seconds = static_cast<double>(KernelClock::now() - begin) * 1e-9;
+    EXPECT_GE(seconds, 0.5);
+    EXPECT_LT(seconds, 5);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  two.team.discard_leftovers();
 }
 
 TEST(Posting, AFloodThatOnlySendsIsGivenUpWhenItsReceiverHasFailed) {

@@ -2,12 +2,9 @@
 // what of a cell's parameters reaches a queue pair, that nothing is written or read where memory is gone, what is said
 // where the peer is gone, and what becomes of paths that end.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <memory>
 #include <span>
 #include <string>
@@ -19,89 +16,15 @@
 #include "transport/rdma_read.hpp"
 #include "transport/rdma_send.hpp"
 #include "transport/rdma_write.hpp"
+#include "transport/rdma_write_plain.hpp"
 #include "transport/rdma_write_poll.hpp"
 #include "verbs/fake_library.hpp"
+#include "verbs/two_ends.hpp"
 
 namespace fabricbench {
 namespace {
 
-namespace fs = std::filesystem;
 using verbs::fake::ledger;
-
-constexpr std::size_t message_bytes = 1024;
-
-class OverVerbs : public testing::Test {
- protected:
-  void SetUp() override {
-    root_ = fs::path(testing::TempDir()) / ("verbs." + std::to_string(getpid()));
-    const std::string port = std::string("sys/class/infiniband/") + verbs::fake::device_name + "/ports/1/";
-    write(std::string("sys/class/infiniband/") + verbs::fake::device_name + "/node_type", "1: CA");
-    write(port + "link_layer", "Ethernet");
-    write(port + "state", "4: ACTIVE");
-    write(port + "gids/1", "0000:0000:0000:0000:0000:ffff:0a01:0001");
-    write(port + "gid_attrs/types/1", "RoCE v2");
-    write(port + "gid_attrs/ndevs/1", "h1");
-    ledger() = {};
-  }
-  void TearDown() override {
-    EXPECT_EQ(ledger().faults, std::vector<std::string>{});
-    EXPECT_EQ(ledger().things, 0) << "not all is given back";
-    fs::remove_all(root_);
-  }
-  /// The version of RoCE of adapters that are opened from now on.
-  void speak(const std::string& version) const {
-    write(std::string("sys/class/infiniband/") + verbs::fake::device_name + "/ports/1/gid_attrs/types/1", version);
-  }
-  std::shared_ptr<Adapter> adapter() const {
-    return Adapter::open({.interface = {}, .rdma = {.device = verbs::fake::device_name}}, root_);
-  }
-
- private:
-  void write(const std::string& path, const std::string& text) const {
-    fs::create_directories((root_ / path).parent_path());
-    std::ofstream(root_ / path) << text << '\n';
-  }
-
-  fs::path root_;
-};
-
-/// Two paths that have met, each of a device of its own.
-template <class Path, class Shared>
-struct Ends {
-  explicit Ends(const std::shared_ptr<Adapter>& one, const std::shared_ptr<Adapter>& other,
-                const RdmaParameters& parameters = {})
-      : near_device(std::make_shared<Shared>(one)),
-        far_device(std::make_shared<Shared>(other)),
-        near(near_device, {.token = 1, .peer_rank = 1, .is_first = true}, parameters),
-        far(far_device, {.token = 1, .peer_rank = 0}, parameters) {
-    near.meet(far.address());
-    far.meet(near.address());
-  }
-  /// What each does while it waits for the other.
-  void move_on() {
-    near_device->move_on();
-    far_device->move_on();
-  }
-
-  std::shared_ptr<Shared> near_device;
-  std::shared_ptr<Shared> far_device;
-  Path near;
-  Path far;
-};
-template <class Transfer, Receive way = Receive::polling>
-using Connected = Ends<ConnectedPath<way, Transfer>, Connections<Transfer>>;
-template <class Access, Receive way = Receive::polling>
-using OneSided = Ends<OneSidedPath<way, Access>, OneSidedConnections>;
-
-void fill(std::span<std::byte> message, std::size_t number) {
-  for (std::size_t i = 0; i < message.size(); ++i) message[i] = static_cast<std::byte>(number + i);
-}
-bool is_filled(std::span<const std::byte> message, std::size_t number) {
-  for (std::size_t i = 0; i < message.size(); ++i) {
-    if (message[i] != static_cast<std::byte>(number + i)) return false;
-  }
-  return true;
-}
 
 template <class Transfer, Receive way>
 void pass_messages(const std::shared_ptr<Adapter>& one, const std::shared_ptr<Adapter>& other, std::size_t bytes) {
@@ -146,16 +69,6 @@ void pass_round_trips(const std::shared_ptr<Adapter>& one, const std::shared_ptr
   }
 }
 
-template <class Action>
-std::string failure_of(Action action) {
-  try {
-    action();
-  } catch (const Failure& failure) {
-    return failure.what();
-  }
-  return "it did not fail";
-}
-
 TEST_F(OverVerbs, MessagesArriveAsTheyWereSentThroughEveryTwoSidedDoor) {
   for (const std::size_t bytes : {std::size_t{1}, std::size_t{64}, std::size_t{65}, message_bytes}) {
     const std::shared_ptr<Adapter> one = adapter();
@@ -192,6 +105,57 @@ TEST_F(OverVerbs, ReadsAndAdditionsReachTheMemoryThatIsExposed) {
     ends.near.wait_for(ends.near.operate(near.span().first(sizeof word)));
     std::memcpy(&word, near.data(), sizeof word);
     ASSERT_EQ(word, before);
+  }
+}
+
+/// How many requests all queue pairs were given, and how many of them asked for a completion.
+std::pair<std::size_t, std::size_t> requests_sent() {
+  std::size_t all = 0;
+  std::size_t marked = 0;
+  for (const auto& [number, told] : ledger().told) {
+    all += told.flags.size();
+    marked += static_cast<std::size_t>(
+        std::ranges::count_if(told.flags, [](unsigned flags) { return (flags & verbs::send_signaled) != 0; }));
+  }
+  return {all, marked};
+}
+
+TEST_F(OverVerbs, APlainWriteIsOneRequestWhoseLastByteTheOtherEndSees) {
+  const std::shared_ptr<Adapter> one = adapter();
+  const std::shared_ptr<Adapter> other = adapter();
+  for (const std::size_t bytes : {std::size_t{1}, std::size_t{8}, std::size_t{65}, message_bytes}) {
+    MessageBuffer near = one->allocate(bytes, MemoryKind::plain);
+    MessageBuffer far = other->allocate(bytes, MemoryKind::plain);
+    OneSided<PlainWriteAccess> ends(one, other);
+    ends.near.aim_at(ends.far.expose(far.span()));
+    const std::size_t before = requests_sent().first;
+    for (std::size_t number = 0; number < 300; ++number) {
+      fill(near.span(), number);
+      ends.near.wait_for(ends.near.operate(near.span()));
+      ends.far.wait_for_byte(far.span().back(), near.span().back());
+      ASSERT_TRUE(is_filled(far.span(), number));
+    }
+    EXPECT_EQ(requests_sent().first - before, 300U) << "no credit, no immediate, no word beside the message";
+  }
+}
+
+TEST_F(OverVerbs, OfPlainWritesUnderWayTheOldestCanAlwaysBeWaitedFor) {
+  for (const std::size_t depth : {2U, 3U, 16U, 64U}) {
+    const std::shared_ptr<Adapter> one = adapter();
+    const std::shared_ptr<Adapter> other = adapter();
+    MessageBuffer near = one->allocate(message_bytes, MemoryKind::plain);
+    MessageBuffer far = other->allocate(message_bytes, MemoryKind::plain);
+    OneSided<PlainWriteAccess> ends(one, other, {.depth = depth});
+    ends.near.aim_at(ends.far.expose(far.span()));
+    const auto [sent, marked] = requests_sent();
+    for (std::size_t number = 1; number <= 1000; ++number) {
+      const std::uint64_t newest = ends.near.operate(near.span(), false);
+      if (number >= depth) ends.near.wait_for(newest - depth + 1);
+    }
+    ends.near.wait_for(ends.near.operate(near.span()));
+    const auto [all_sent, all_marked] = requests_sent();
+    EXPECT_EQ(all_sent - sent, 1001U);
+    EXPECT_LE(all_marked - marked, 1000 / std::min<std::size_t>(depth / 2, 16) + 2) << depth;
   }
 }
 
@@ -321,6 +285,98 @@ TEST_F(OverVerbs, AReceiverThatHearsNothingAsksWhetherItsPeerIsThere) {
     EXPECT_NE(said.find("IBV_WC_RETRY_EXC_ERR"), std::string::npos) << said;
     EXPECT_LT(KernelClock::now() - begin, 1'000'000'000U);
   }
+}
+
+verbs::AsyncEvent event_of(verbs::AsyncEventKind kind, int port = 1) {
+  verbs::AsyncEvent event{};
+  event.port = port;
+  event.kind = kind;
+  return event;
+}
+
+TEST_F(OverVerbs, WhatTheDeviceTellsOfItselfEndsACellByItsName) {
+  const std::shared_ptr<Adapter> one = adapter();
+  const auto told = [&](verbs::AsyncEventKind kind, int port = 1) {
+    ledger().events.push_back(event_of(kind, port));
+    return failure_of([&] { one->refuse_failed(); });
+  };
+  using enum verbs::AsyncEventKind;
+  EXPECT_NE(told(port_error).find("RDMA device fake0/1 told IBV_EVENT_PORT_ERR meanwhile: its link went down"),
+            std::string::npos);
+  EXPECT_NE(told(queue_pair_fatal).find("IBV_EVENT_QP_FATAL"), std::string::npos);
+  for (const verbs::AsyncEventKind kind : {established, port_active, manager_change, client_reregister, gid_change}) {
+    EXPECT_EQ(told(kind), "it did not fail") << static_cast<int>(kind);
+  }
+  EXPECT_EQ(told(port_error, 2), "it did not fail") << "that is another port's";
+  readdress("0000:0000:0000:0000:0000:ffff:0a01:0063");
+  const std::string changed = told(gid_change);
+  EXPECT_NE(changed.find("IBV_EVENT_GID_CHANGE"), std::string::npos) << changed;
+  EXPECT_NE(changed.find("and now it has GID 1 0000:0000:0000:0000:0000:ffff:0a01:0063"), std::string::npos) << changed;
+}
+
+TEST_F(OverVerbs, WhatADeviceToldBeforeACellIsNoneOfItsButAFailureForGoodIs) {
+  const std::shared_ptr<Adapter> one = adapter();
+  ledger().events = {event_of(verbs::AsyncEventKind::port_error), event_of(verbs::AsyncEventKind::port_active)};
+  one->forget_events();
+  one->refuse_failed();
+  ledger().events = {event_of(verbs::AsyncEventKind::port_error), event_of(verbs::AsyncEventKind::device_fatal)};
+  EXPECT_NE(failure_of([&] { one->forget_events(); }).find("IBV_EVENT_DEVICE_FATAL"), std::string::npos);
+  EXPECT_NE(failure_of([&] { one->refuse_failed(); }).find("IBV_EVENT_DEVICE_FATAL"), std::string::npos);
+  const std::shared_ptr<Adapter> removed = adapter();
+  ledger().is_gone = true;
+  EXPECT_NE(failure_of([&] { removed->forget_events(); }).find("was it removed"), std::string::npos);
+}
+
+TEST_F(OverVerbs, AWaitEndsWhenTheDeviceTellsOfAFailureAndAFailedMessageSaysItToo) {
+  const std::shared_ptr<Adapter> one = adapter();
+  MessageBuffer in = one->allocate(message_bytes, MemoryKind::plain);
+  {
+    Connected<SendTransfer> ends(one, adapter());
+    ledger().events = {event_of(verbs::AsyncEventKind::port_error)};
+    const std::uint64_t begin = KernelClock::now();
+    const std::string said = failure_of([&] { ends.near.receive(in.span()); });
+    EXPECT_NE(said.find("IBV_EVENT_PORT_ERR"), std::string::npos) << said;
+    EXPECT_LT(KernelClock::now() - begin, 1'500'000'000U);
+  }
+  Connected<SendTransfer> ends(one, adapter());
+  ledger().is_dead = true;
+  ends.near.send(in.span());
+  ledger().events = {event_of(verbs::AsyncEventKind::port_error)};
+  const std::string said = failure_of([&] { ends.near.receive(in.span()); });
+  EXPECT_NE(said.find("IBV_WC_RETRY_EXC_ERR"), std::string::npos) << said;
+  EXPECT_NE(said.find("IBV_EVENT_PORT_ERR"), std::string::npos) << said;
+}
+
+TEST_F(OverVerbs, WhomOthersCompletionsWakeAsksForItsPeerAllTheSame) {
+  const std::shared_ptr<Adapter> one = adapter();
+  MessageBuffer in = one->allocate(message_bytes, MemoryKind::plain);
+  Connected<SendTransfer, Receive::blocking> ends(one, adapter());
+  ledger().is_dead = true;
+  ledger().foreign_events_us = 20'000;
+  const std::uint64_t begin = KernelClock::now();
+  const std::string said = failure_of([&] { ends.near.receive(in.span()); });
+  EXPECT_NE(said.find("IBV_WC_RETRY_EXC_ERR"), std::string::npos) << said;
+  EXPECT_LT(KernelClock::now() - begin, 2'000'000'000U);
+}
+
+TEST_F(OverVerbs, APathTellsThroughWhatItGoesAndWhatIsInForce) {
+  ledger().abilities.inline_bytes = 48;
+  {
+    const Connected<SendTransfer> ends(adapter(), adapter(), {.mtu = 1100});
+    const RdmaAttachment here = ends.near.attachment();
+    EXPECT_EQ(here.device, "fake0");
+    EXPECT_EQ(here.port, 1);
+    EXPECT_EQ(here.transport, RdmaTransport::roce_v2);
+    EXPECT_EQ(here.netdev, "h1");
+    EXPECT_EQ(here.gid_index, 1);
+    EXPECT_EQ(here.gid, "0000:0000:0000:0000:0000:ffff:0a01:0001");
+    EXPECT_EQ(here.port_mtu, 4096U);
+    EXPECT_EQ(here.path_mtu, 1024U);
+    EXPECT_LE(here.inline_bytes, 48U);
+    EXPECT_GE(here.inline_bytes, 36U);
+  }
+  speak("IB/RoCE v1");
+  EXPECT_EQ(adapter()->attachment().transport, RdmaTransport::roce_v1);
 }
 
 TEST_F(OverVerbs, WhatIsToldOfAPathThatHasEndedIsNobodys) {

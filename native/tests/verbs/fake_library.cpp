@@ -1,5 +1,6 @@
 #include "verbs/fake_library.hpp"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -252,13 +253,30 @@ const char* ibv_get_device_name(Device* /*device*/) { return fake::device_name; 
 Context* ibv_open_device(Device* device) {
   auto* const context = fake::made(new Context{});
   context->device = device;
+  context->event_descriptor = eventfd(0, EFD_CLOEXEC);
   context->operations.poll = fake::poll;
   context->operations.notify = fake::notify;
   context->operations.post_send = fake::post_send;
   context->operations.post_receive = fake::post_receive;
   return context;
 }
-int ibv_close_device(Context* context) { return fake::given_back(context); }
+int ibv_close_device(Context* context) {
+  close(context->event_descriptor);
+  return fake::given_back(context);
+}
+int ibv_get_async_event(Context* context, AsyncEvent* event) {
+  fake::Ledger& ledger = world().ledger;
+  if ((fcntl(context->event_descriptor, F_GETFL) & O_NONBLOCK) == 0) fake::fault("who reads events would sleep");
+  if (ledger.events.empty()) {
+    errno = ledger.is_gone ? EIO : EAGAIN;
+    return -1;
+  }
+  *event = ledger.events.front();
+  ledger.events.pop_front();
+  ++ledger.unacknowledged;
+  return 0;
+}
+void ibv_ack_async_event(AsyncEvent* /*event*/) { --world().ledger.unacknowledged; }
 int ibv_query_device(Context* /*context*/, DeviceAttributes* attributes) {
   *attributes = {};
   attributes->max_completions = fake::most_completions;
@@ -323,6 +341,10 @@ int ibv_destroy_cq(CompletionQueue* queue) {
   return fake::given_back(static_cast<fake::Queue*>(queue));
 }
 int ibv_get_cq_event(CompletionChannel* channel, CompletionQueue** /*which*/, void** /*user*/) {
+  if (const unsigned pause = fake::world().ledger.foreign_events_us; pause > 0) {
+    usleep(pause);
+    return 0;
+  }
   pollfd event{channel->descriptor, POLLIN, 0};
   if (poll(&event, 1, 0) == 0) {  // it would sleep
     for (const fake::Queue* queue : fake::world().queues) {

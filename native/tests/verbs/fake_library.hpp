@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <string>
 #include <vector>
@@ -39,6 +40,11 @@ struct Ledger {
   int not_ready = 0;     // messages that found no receive posted
   bool is_dead = false;  // whatever is sent is lost
   bool is_held = false;  // completions come only once release() is called
+  bool is_gone = false;  // the device was removed: nothing is told of it any more
+  // Others' completions wake who sleeps, so often.
+  unsigned foreign_events_us = 0;
+  std::deque<AsyncEvent> events;  // what the device tells of itself, in their order
+  int unacknowledged = 0;         // of those that were read
 };
 Ledger& ledger();
 /// Tell all completions that were held back.

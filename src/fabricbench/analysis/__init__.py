@@ -5,6 +5,8 @@ measured.py    reads runs into sides (a fabric of a run) and cells
 channels.py    what the logical channels of a cell did; arithmetic.py: what a link could carry
 comparing.py   sides against each other; crossovers.py, ladder.py, summary.py: the rest of the numbers
 material.py    all of this together: what `fabricbench.chapters` are found from, and `caution/` (warnings)
+answer.py      the sentence, phrases.py its parts
+single_sizes.py  whether a curve bears out its row; lost_launches.py: whether starts that died do
 headline.py, wording.py, method.py: words
 analysing.py   `analyse`: calls the parts and every chapter, returns `Findings`
 gate.py        `check_regressions`; selfcheck.py: `analyse_selfcheck`

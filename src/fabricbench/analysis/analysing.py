@@ -2,36 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from fabricbench.analysis.caution import find_warnings
-from fabricbench.analysis.comparing import Pairing, all_pairs, check_levels, compare_all, error_of_look, pair
-from fabricbench.analysis.crossovers import cell_key, find_crossovers
-from fabricbench.analysis.effects import Compared, Doubt
+from fabricbench.analysis.comparing import check_levels, compare_all, error_of_look
+from fabricbench.analysis.crossovers import find_crossovers
+from fabricbench.analysis.effects import Compared
+from fabricbench.analysis.evidence import bounded
 from fabricbench.analysis.findings import (
     MARKS,
     Comparison,
     FabricFacts,
     Findings,
+    Grade,
+    Headline,
     Origin,
     Proof,
     Reference,
     Replication,
 )
-from fabricbench.analysis.headline import next_steps, write_headline
+from fabricbench.analysis.findings.doubts import Doubt, escaped, together, whole
+from fabricbench.analysis.gaps import subject_of
+from fabricbench.analysis.headline import as_on_screen, next_steps, write_headline
+from fabricbench.analysis.hosts import quiet_words, system_words
 from fabricbench.analysis.instrument import doubt_of, impossible, impossible_launches, tolerated
 from fabricbench.analysis.ladder import build_ladder
+from fabricbench.analysis.lost_launches import changed_starts, doubt_of_losses, unequal_starts
 from fabricbench.analysis.material import Material
 from fabricbench.analysis.measured import CellMeasured, Side
-from fabricbench.analysis.method import method, reproduce, testbed_arguments
+from fabricbench.analysis.method import method, reproduction, testbed_arguments
+from fabricbench.analysis.order_effects import without_order_effects
+from fabricbench.analysis.pairing import Pairing, all_pairs, pair
 from fabricbench.analysis.sides import read_sides
 from fabricbench.analysis.summary import distribution, summarise
-from fabricbench.analysis.wording import enumeration, named, percent
+from fabricbench.analysis.wording import enumeration, named, named_cell, percent
 from fabricbench.chapters import find_all
 from fabricbench.errors import UsageError
-from fabricbench.quantity import count, with_ranges
+from fabricbench.model import Layer
+from fabricbench.quantity import count
+from fabricbench.record.account import account_of
 from fabricbench.record.decision_table import DecisionTable, decision_of
+from fabricbench.record.manifest import margin_of, may_grow
 from fabricbench.record.provenance import marks_of
 from fabricbench.record.store import Run, StoredLaunch
 from fabricbench.testbed.model import mpi_of
@@ -49,7 +62,7 @@ def analyse(
     before: Sequence[Run] = (),
     after: Sequence[Run] = (),
     baseline: str | None = None,
-    margin: float = DEFAULT_MARGIN,
+    margin: float | None = None,
     confidence: float = DEFAULT_CONFIDENCE,
     reference: Reference | None = None,
     decision: DecisionTable | None = None,
@@ -58,13 +71,16 @@ def analyse(
 
     In one run every two fabrics are compared; `baseline` (default: the testbed's first) comes first, as A of its pairs. Two `runs`
     are one before and one after; `before` and `after` hold several of each. `margin` is the smallest relative difference that
-    matters. Rates of kernels are normalised to `reference`, fabrics are ranked by the weights and prices of `decision` (default:
-    the campaign's own). UsageError if the arguments make no sense or nothing was measured.
+    matters (default: that of the first run's campaign). Rates of kernels are normalised to `reference`, fabrics are ranked by the
+    weights and prices of `decision` (default: the campaign's own). UsageError if the arguments make no sense or nothing was
+    measured.
     """
-    check_levels(margin, confidence)
     every_run = [*before, *after] if before or after else list(runs)
+    margin = margin if margin is not None else _margin_of(every_run)
+    check_levels(margin, confidence)
     is_one_run = len(every_run) == 1
-    sides = arrange(read_sides(runs, before=before, after=after), baseline, is_one_run=is_one_run)
+    arranged = arrange(read_sides(runs, before=before, after=after), baseline, is_one_run=is_one_run)
+    sides, order_words = without_order_effects(arranged)
     pairings = pairings_of(sides, is_one_run=is_one_run)
     level = 1.0 - error_of_look(every_run, 1.0 - confidence)
     summaries = [summarise(side, cell, confidence) for side in sides for cell in side.cells.values()]
@@ -74,12 +90,18 @@ def analyse(
     cells = _cautioned(cells, sides)
     crossovers = find_crossovers(pairings, cells, confidence)
     ladder = build_ladder(sides, confidence)
+    headline, verdicts = write_headline(
+        Compared(sides, pairings, cells, curves, ladder, margin, level, confidence, judge)
+    )
+    cells = as_on_screen(cells, verdicts)
     distributions = [one for side in sides for cell in side.cells.values() if (one := distribution(side, cell))]
     manifest = every_run[0].manifest
     weights = decision or decision_of(manifest)
     material = Material(
         sides, pairings, cells, ladder, distributions, margin, confidence, level, reference=reference, decision=weights
     )
+    accounts = tuple(account_of(run) for run in every_run)
+    split = len(before) or 1
     origins = {launch.origin for side in sides for launch in side.launches}
     found, paragraphs = find_all(material, is_measured=origins != {Origin.IMPORTED})
     warnings = find_warnings(replace(material, maps=found.get("maps", ())))
@@ -91,10 +113,9 @@ def analyse(
         if is_one_run
         else max(len(side.blocks) for side in sides)
     )
-    headline = write_headline(
-        Compared(sides, pairings, cells, curves, crossovers, ladder, margin, level, confidence, judge)
-    )
     fabrics = tuple(_facts(side, letters_of(index)) for index, side in enumerate(sides))
+    marks = marks_of((one.name, one.mark) for one in fabrics)
+    busy = quiet_words([run.manifest for run in every_run])
     return Findings(
         title=_title(sides, pairings),
         run_directories=tuple(str(run.path) for run in every_run),
@@ -110,6 +131,10 @@ def analyse(
         margin=margin,
         is_emulated=any(side.fabric.is_emulated for side in sides),
         fabrics=fabrics,
+        accounts=accounts,
+        unequal_starts=unequal_starts(accounts, confidence)
+        if is_one_run
+        else changed_starts(accounts[:split], accounts[split:], confidence),
         headline=headline.model_copy(
             update={
                 "next_steps": next_steps(
@@ -118,12 +143,18 @@ def analyse(
                     crossovers,
                     margin,
                     run_directory=None if origins == {Origin.IMPORTED} else every_run[0].path,
-                    blocks=blocks,
-                    doubts=headline.evidence if headline.in_doubt else (),
-                    has_workload=any(found.get(name) is not None for name in ("kernels", "applications")),
+                    blocks=max((launch.block + 1 for launch in manifest.planned), default=blocks),
+                    may_grow=partial(may_grow, manifest),
+                    not_quiet=_not_quiet(headline, busy),
+                    beyond_wire=_beyond_wire(sides),
+                    has_workload=any(found.get(name) is not None for name in ("kernels", "applications"))
+                    or not any(Layer.MPI in one.layers for one in manifest.testbed.fabrics),
+                    has_prices=weights is not None or not is_one_run or len(sides) < 2,
                     testbed=testbed_arguments(manifest),
                 ),
-                "reproduce": tuple(line for run in every_run for line in reproduce(run)),
+                "evidence": bounded(headline.evidence, marks, len(sides), is_busy=bool(busy)),
+                "system": system_words(manifest),
+                **reproduction(every_run),
                 "conditions": _conditions(
                     sides,
                     pairings,
@@ -131,7 +162,8 @@ def analyse(
                     samples,
                     margin,
                     confidence,
-                    marks_of((one.name, one.mark) for one in fabrics),
+                    marks,
+                    order_words,
                 ),
             }
         ),
@@ -156,44 +188,105 @@ def analyse(
     )
 
 
+def _not_quiet(headline: Headline, busy: str) -> str:
+    """Return what shows that the machine was not quiet, where rows are not clear: its load, or how late its switches were."""
+    if all(one.grade is Grade.CLEAR for one in headline.effects):
+        return ""
+    late = (
+        str(doubt)
+        for one in headline.effects
+        if one.grade in (Grade.DOUBTFUL, Grade.ALARM, Grade.VOID)
+        for doubt in one.doubts
+        if doubt.delay_share is not None and not doubt.is_harmless
+    )
+    return busy or next(late, "")
+
+
+def _beyond_wire(sides: Sequence[Side]) -> str:
+    """Return the first value that its link does not allow, as what is wrong with it; empty where there is none.
+
+    An emulated link is what was asked for: there it is the host that was late.
+    """
+    found = (
+        f"{side.name}: {named_cell(cell.key, cell.key.message_bytes)} is {why}"
+        for side in sides
+        if not side.fabric.is_emulated
+        for cell in side.cells.values()
+        if (why := impossible(side, cell)) is not None
+    )
+    return next(found, "")
+
+
+def _margin_of(runs: Sequence[Run]) -> float:
+    """Return the margin of the first run's campaign."""
+    return (margin_of(runs[0].manifest) if runs else None) or DEFAULT_MARGIN
+
+
 def judge(side: Side, cell: CellMeasured, is_tail: bool, level: float | None = None) -> tuple[Doubt, ...]:
-    """Return what speaks against a cell's numbers: values that cannot be, payloads that changed, a switch that was late.
+    """Return what speaks against a cell's numbers: values that cannot be, payloads that changed, a late switch, lost launches.
 
     `level` is what is shown of the cell, where that is not the mean of all its launches.
     """
     found = []
     beyond = impossible(side, cell, None if is_tail else level)
     if beyond is not None:
-        found.append(Doubt(beyond, is_void=True))
+        found.append(beyond)
     elif not is_tail:
         within = None if level is None else tolerated(side, cell, level)
         if within is not None:
-            found.append(Doubt(within, is_beyond_wire=True))
+            found.append(within)
         beyond_it = impossible_launches(side, cell)
         if beyond_it:
-            which = (
-                f"launch {named(list(beyond_it))} shows"
-                if len(beyond_it) == 1
-                else f"launches {named(list(beyond_it))} show"
-            )
-            found.append(Doubt(f"{which} {with_ranges(list(beyond_it.values()))}"))
+            found.append(_of_launches(beyond_it))
     if cell.counts["corrupted"]:
-        found.append(Doubt(f"{count(cell.counts['corrupted'], 'payload')} arrived changed", is_void=True))
+        payloads = "payload" if cell.counts["corrupted"] == 1 else "payloads"
+        found.append(Doubt.of(whole(cell.counts["corrupted"]), f" {payloads} arrived changed", is_void=True))
     late = doubt_of(side, cell)
     if late is not None and (is_tail or not late.is_tail_only):
-        found.append(Doubt(late.words, delay_share=late.delay_share))
-    return tuple(found)
+        found.append(late.doubt.model_copy(update={"delay_share": late.delay_share}))
+    lost = doubt_of_losses(side, cell)
+    if lost is not None:
+        found.append(lost)
+    return (*found, *unknowns_of(side, cell))
+
+
+def unknowns_of(side: Side, cell: CellMeasured) -> Iterator[Doubt]:
+    """Yield what nobody knows of a cell's launches and no number can bound: whether they took their fabric, and in which order."""
+    if cell.key.layer is Layer.MEMORY:
+        return
+    mine = [launch for launch in side.launches if subject_of(launch) == cell.subject]
+    unproven = sum(launch.proof is Proof.UNKNOWN and launch.origin is not Origin.IMPORTED for launch in mine)
+    if unproven:
+        launches = "launch" if unproven == 1 else "launches"
+        words = "no counter shows that the traffic of ", whole(unproven), f" {launches} took {side.fabric.name}"
+        yield Doubt.of(*words, is_unknown=True)
+    if any(launch.origin is Origin.IMPORTED for launch in mine) and len(side.runs) == 1:
+        yield Doubt.of(
+            "it was imported: nobody knows in which order the launches were, nor on how many days (each day imported as a run of "
+            "its own, and three runs a side compared, would tell)",
+            is_unknown=True,
+        )
+
+
+def _of_launches(beyond_it: Mapping[str, Doubt]) -> Doubt:
+    """Return what single launches show that cannot be, by their names; of several the range of what most of them show."""
+    first, *others = beyond_it.values()
+    names = named(list(beyond_it))
+    if not others:
+        return Doubt(kind=f"{escaped(f'launch {names} shows')} {first.kind}", numbers=first.numbers)
+    alike = [first, *(one for one in others if one.group == first.group)]
+    return Doubt.of(f"launches {names} show {together(alike)}")
 
 
 def _cautioned(cells: Sequence[Comparison], sides: Sequence[Side]) -> list[Comparison]:
     """Return the comparisons, each with a note where a level that it shows is better than its wire allows."""
     by_name = {side.name: side for side in sides}
 
-    def caution(name: str, one: Comparison, level: float | None) -> str | None:
+    def caution(name: str, one: Comparison, level: float | None) -> Doubt | None:
         side = by_name[name]
-        cell = side.cells[cell_key(one)]
-        words = impossible(side, cell, level) or (None if level is None else tolerated(side, cell, level))
-        return None if words is None else f"{name}: {words}"
+        cell = side.cells[one.key]
+        found = impossible(side, cell, level) or (None if level is None else tolerated(side, cell, level))
+        return None if found is None else found.model_copy(update={"subject": name})
 
     def noted(one: Comparison) -> Comparison:
         found = (caution(one.fabric_a, one, one.value_a), caution(one.fabric_b, one, one.value_b))
@@ -291,6 +384,12 @@ def _fewer_pairs(pairings: Sequence[Pairing], blocks: int) -> str:
     return f", {count(min(pairs), 'whole pair')}" if pairs and min(pairs) < blocks else ""
 
 
+def _in_sessions(pairings: Sequence[Pairing]) -> str:
+    """Return in how many sessions the blocks were measured, where it was not in one."""
+    sessions = max((len(set(one.sessions.values())) for one in pairings), default=0)
+    return f" in {sessions} sessions" if sessions > 1 else ""
+
+
 def _conditions(
     sides: Sequence[Side],
     pairings: Sequence[Pairing],
@@ -299,22 +398,27 @@ def _conditions(
     margin: float,
     confidence: float,
     marks: Mapping[Origin, Sequence[str]],
+    order: Sequence[str],
 ) -> str:
     """Return in a line what the first screen rests on."""
     replication = pairings[0].replication if pairings else Replication.BLOCKS
     blocks = max((len(side.blocks) for side in sides), default=0)
     by = {
-        Replication.BLOCKS: count(blocks, "block") + _fewer_pairs(pairings, blocks),
-        Replication.RUNS: f"{len(sides[0].runs)} runs before, {len(sides[-1].runs)} after",
+        Replication.BLOCKS: count(blocks, "block") + _fewer_pairs(pairings, blocks) + _in_sessions(pairings),
+        Replication.RUNS: f"{count(len(sides[0].runs), 'run')} before, {len(sides[-1].runs)} after",
         Replication.LAUNCHES: f"{count(len(sides[0].runs), 'run')} before, {len(sides[-1].runs)} after",
     }[replication]
     parts = [f"{by}, {count(launches, 'valid launch')}, {count(samples, 'sample')}"]
-    if replication is not Replication.LAUNCHES:
-        parts.append(
-            f"the intervals of this screen's ratios hold together with {percent(confidence)}, those of its levels each alone"
-        )
-    parts.append(f"differences below {percent(margin)} do not matter")
-    parts.append("levels are geometric means over launches, those of all fabrics over the same blocks")
+    of_all = ""
+    if len(sides) > 1:
+        if replication is not Replication.LAUNCHES:
+            parts.append(
+                f"the intervals of this screen's ratios hold together with {percent(confidence)}, those of its levels each alone"
+            )
+        parts.append(f"differences below {percent(margin)} do not matter")
+        of_all = ", those of all fabrics over the same blocks"
+    parts.append(f"levels are geometric means over launches, of tails medians{of_all}")
+    parts += [f"{words}: ratios are without that" for words in order]
     for mark, names in marks.items():
         everything = len(names) == len(sides)
         parts.append(f"{'all fabrics' if everything else enumeration(list(names))} {MARKS[mark].condition}")

@@ -1,17 +1,49 @@
-"""The answer in at most twenty words, for two fabrics, for more, for before and after: no more than the rows' intervals say."""
+"""The answer in a sentence, for two fabrics, for more, for before and after: no more than the rows' intervals say."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import log
 
 from fabricbench.analysis.change import is_change, name_of_change
 from fabricbench.analysis.effects import Compared, ErrorRates
-from fabricbench.analysis.findings import Effect, Grade, PairEffect, Replication, Verdict, WorkloadName
-from fabricbench.analysis.rows import layer_name
-from fabricbench.analysis.single_sizes import depends_text, exception_of, exceptions, leading_crossing, reach
-from fabricbench.analysis.wording import enumeration, instead, percent, value_text
+from fabricbench.analysis.findings import Effect, Grade, Letter, PairEffect, Replication, Verdict
+from fabricbench.analysis.interaction import networks_of
+from fabricbench.analysis.measured import BEFORE
+from fabricbench.analysis.pairing import Pairing
+from fabricbench.analysis.phrases import (
+    fitting,
+    is_or_seems,
+    numbers_of,
+    quotable,
+    sentence_of,
+    subject_of,
+    times_of,
+    unit_of,
+)
+from fabricbench.analysis.single_sizes import (
+    SizesOfCurve,
+    curve_of,
+    curves_met,
+    depends_texts,
+    exception_of,
+    exceptions,
+    is_contested,
+    reach,
+    shortened,
+)
+from fabricbench.analysis.wording import (
+    FACTOR_FROM,
+    enumeration,
+    factor_text,
+    in_one_unit,
+    percent,
+    slower_text,
+    times_better,
+    value_text,
+)
+from fabricbench.statistics.decision import FEWEST_PAIRS
 from fabricbench.statistics.ratios import MINIMUM_LAUNCHES
 
 REPLICATES = {
@@ -21,9 +53,6 @@ REPLICATES = {
 }
 """What an interval between two fabrics, or of before and after, counts."""
 
-MOST_WORDS = 20
-SMALL_BYTES = 1024
-"""Up to here a message is called small."""
 WINNING_SHARE = 0.8
 """Of the leading rows: who wins so many takes the headline."""
 
@@ -38,42 +67,86 @@ class Answer:
     detail: str = ""
 
 
-def answer_of(compared: Compared, leading: Sequence[Effect], rates: ErrorRates) -> Answer:
-    """Return what the leading rows come to."""
+def answer_of(compared: Compared, leading: Sequence[Effect], of_samples: Sequence[Effect], rates: ErrorRates) -> Answer:
+    """Return what the leading rows come to; `of_samples` are the tails and the means of their samples."""
     if not compared.pairings:
-        return _alone(leading)
+        return _alone(compared.sides[0].name, leading)
     if not leading:
         names = enumeration([side.name for side in compared.sides])
+        if not compared.cells:
+            return Answer(f"Nothing can be compared: no test was measured in the same way on all of {names}.")
         return Answer(f"Nothing that users meet was measured on all of {names}; what was is compared below.")
     if is_change(compared.pairings):
-        return _change(compared, leading, rates)
+        return _change(compared, leading, of_samples, rates)
     if len(compared.sides) == 2:
-        return _two(compared, leading, rates)
-    return _many(compared, leading, rates)
+        return _two(compared, leading, of_samples, rates)
+    return _many(compared, leading, of_samples, rates)
 
 
-def _two(compared: Compared, leading: Sequence[Effect], rates: ErrorRates) -> Answer:
+def _two(compared: Compared, leading: Sequence[Effect], of_samples: Sequence[Effect], rates: ErrorRates) -> Answer:
     a, b = (side.name for side in compared.sides)
-    wins = {name: [one for one in leading if _winner(one) == name] for name in (a, b)}
-    crossing = leading_crossing(compared, rates)
-    if wins[a] and wins[b] and crossing is not None:
-        return Answer(depends_text(crossing), (*wins[a], *wins[b]), (), reach(compared, None, rates))
+    curves = curves_met(compared, rates)
+    won = {name: [one for one in leading if _winner(one) == name] for name in (a, b)}
+    contested = [one for one in leading if _winner(one) and is_contested(one, one.pairs[0], curves)]
+    wins = {name: [one for one in won[name] if one not in contested] for name in (a, b)}
     winner = max((a, b), key=lambda name: len(wins[name]))
     other = b if winner == a else a
+    if contested and len(contested) >= len(wins[winner]):
+        return _depends(compared, contested, curves, rates)
+    if wins[a] and wins[b] and any(one.crossing for one in curves.values()):
+        return _depends(compared, [one for one in leading if one in (*wins[a], *wins[b])], curves, rates)
     if not wins[winner]:
         return _unsettled(compared, leading, rates)
-    quoted = _quotable(wins[winner])
+    quoted = quotable(wins[winner])
     share = len(wins[winner]) / len(leading)
     if share < WINNING_SHARE and wins[other]:
         return _split(compared, leading, (winner, wins[winner]), (other, wins[other]), rates)
     extent = "" if share >= WINNING_SHARE else f" in {len(wins[winner])} of {len(leading)} effects"
-    against = [exception_of(one, one.pairs[0]) for one in wins[other]]
+    felt = felt_against(of_samples, winner)
+    against = [exception_of(one, pair) for one, pair in (*felt, *((one, one.pairs[0]) for one in won[other]))]
     return Answer(
-        _sentence(f"{winner} {_seems(quoted, wins[winner])} faster{extent}", leading, quoted),
+        sentence_of(f"{winner} {is_or_seems(quoted)} faster{extent}{_but(felt)}", leading, quoted),
         tuple(quoted[:2]),
         exceptions(compared, winner, rates, against),
         reach(compared, winner, rates),
     )
+
+
+def _depends(
+    compared: Compared, rows: Sequence[Effect], curves: Mapping[tuple[object, ...], SizesOfCurve], rates: ErrorRates
+) -> Answer:
+    """Return the answer where sizes speak for both fabrics: which is faster up to which size, from which on the other is."""
+    of_rows = [found for one in rows if (found := curve_of(one, one.pairs[0], curves)) is not None]
+    sentence = fitting(*depends_texts([*of_rows, *curves.values()], curves.values()))
+    return Answer(sentence, tuple(rows), (), reach(compared, None, rates))
+
+
+def felt_against(of_samples: Sequence[Effect], winner: str) -> list[tuple[Effect, PairEffect]]:
+    """Return the tails and means that are decided against who is faster in the median: of a test its mean, then its worst tail.
+
+    A median shows no stalls: a fabric may be faster in 199 of 200 messages, and slower to wait for.
+    """
+    found: dict[tuple[object, ...], list[tuple[Effect, PairEffect]]] = {}
+    for one in of_samples:
+        for pair in one.pairs:
+            leader = pair.verdict.of_leader(pair.fabric_a, pair.fabric_b)
+            is_against = pair.verdict.is_decided and winner in (pair.fabric_a, pair.fabric_b) and leader != winner
+            if is_against and one.grade is not Grade.VOID:
+                found.setdefault((one.key, one.is_mean, _other(pair, winner)), []).append((one, pair))
+    worst = [max(those, key=lambda row: times_of(row[1])) for those in found.values()]
+    order = list(dict.fromkeys(one.key for one in of_samples))
+    return sorted(worst, key=lambda row: (order.index(row[0].key), not row[0].is_mean))
+
+
+def _other(pair: PairEffect, name: str) -> str:
+    return pair.fabric_a if pair.fabric_b == name else pair.fabric_b
+
+
+def _but(felt: Sequence[tuple[Effect, PairEffect]]) -> str:
+    """Return what a user would feel of that: waiting longer on average, or now and then much longer."""
+    if any(one.is_mean for one, _ in felt):
+        return " in the median alone"
+    return ", but less steady" if any(times_of(pair) >= FACTOR_FROM for _, pair in felt) else ""
 
 
 def _winner(effect: Effect) -> str | None:
@@ -81,79 +154,7 @@ def _winner(effect: Effect) -> str | None:
     if effect.grade is Grade.VOID or not effect.pairs or not effect.pairs[0].verdict.is_decided:
         return None
     pair = effect.pairs[0]
-    return pair.fabric_a if pair.verdict.leader == "A" else pair.fabric_b
-
-
-def _quotable(effects: Sequence[Effect]) -> list[Effect]:
-    """Return what a sentence quotes: of applications the one that gains most, then a time, then a rate; of each the undoubted."""
-    loads = _undoubted([one for one in effects if one.layer is None])
-    times = _undoubted([one for one in effects if one.layer is not None and one.metric.is_time])
-    rates = _undoubted([one for one in effects if one.layer is not None and not one.metric.is_time])
-    most = [max(loads, key=lambda one: abs(_log_times(one)))] if loads else []
-    least = [min(loads, key=lambda one: abs(_log_times(one)))] if len(loads) > 1 else []
-    return [*most, *times[:1], *rates[:1], *least]
-
-
-def _undoubted(effects: Sequence[Effect]) -> Sequence[Effect]:
-    """Return those that are clear; all where none is."""
-    return [one for one in effects if one.grade is Grade.CLEAR] or effects
-
-
-def _log_times(effect: Effect) -> float:
-    return log(effect.pairs[0].times)
-
-
-def _seems(quoted: Sequence[Effect], winning: Sequence[Effect]) -> str:
-    """Return `seems` where what is quoted is in doubt, or most of what the statement rests on."""
-    doubtful = [one for one in winning if one.grade is Grade.DOUBTFUL]
-    is_shaken = 2 * len(doubtful) > len(winning) or any(one.grade is Grade.DOUBTFUL for one in quoted[:2])
-    return "seems" if is_shaken else "is"
-
-
-def _sentence(
-    lead: str,
-    leading: Sequence[Effect],
-    quoted: Sequence[Effect],
-    pairs: Callable[[Effect], PairEffect] = lambda one: one.pairs[0],
-) -> str:
-    """Return the lead with as many of the first two quoted rows as twenty words hold, the fuller phrase first."""
-    phrases = [_phrases(one, pairs(one), leading) for one in quoted[:2]]
-    options = (
-        [f"{lead}: {first}, {second}." for first in phrases[0] for second in phrases[1]] if len(phrases) > 1 else []
-    )
-    options += [f"{lead}: {first}." for first in phrases[0]] if phrases else []
-    return next((text for text in options if len(text.split()) <= MOST_WORDS), f"{lead}.")
-
-
-def _phrases(effect: Effect, pair: PairEffect, leading: Sequence[Effect]) -> tuple[str, ...]:
-    """Return a row in words, the fuller first: `small TCP messages take 64.0 instead of 130 µs`."""
-    subject, verb = _subject(effect, leading)
-    numbers = _numbers(effect, pair)
-    return (f"{subject} {verb} {numbers}", f"{subject} {numbers}") if numbers else ()
-
-
-def _subject(effect: Effect, leading: Sequence[Effect]) -> tuple[str, str]:
-    """Return the row as the subject of a sentence, and its verb; an application with what tells it from other leading rows."""
-    name = effect.what.rpartition(": ")[2]  # without the fabric that was changed, which the sentence names
-    what, _, size = name.partition(", ")
-    if effect.workload is not None and effect.workload.name:
-        return _application(effect.workload, leading), "takes" if effect.metric.is_time else "reaches"
-    if effect.layer is None:
-        return name.replace(" on ", ", ").split(",")[0], "takes"
-    layer = layer_name(effect.layer)
-    if what == f"{layer} round trip":
-        is_small = size.endswith(" B") and int(size.removesuffix(" B")) <= SMALL_BYTES
-        return (f"small {layer} messages" if is_small else f"{size} {layer} messages"), "take"
-    if what == f"{layer} throughput":
-        return f"{layer} streams", "reach"
-    return name.replace(", ", " of "), "takes" if effect.metric.is_time else "reaches"
-
-
-def _application(one: WorkloadName, leading: Sequence[Effect]) -> str:
-    """Return `app`, or `app n=100` where another leading row is of the same program with another `n`."""
-    others = [row.workload.own for row in leading if row.workload is not None and row.workload.name == one.name]
-    differing = [f"{name}={value}" for name, value in one.own.items() if any(own.get(name) != value for own in others)]
-    return " ".join([one.name, *differing])
+    return pair.verdict.of_leader(pair.fabric_a, pair.fabric_b)
 
 
 def _split(
@@ -164,30 +165,23 @@ def _split(
     rates: ErrorRates,
 ) -> Answer:
     """Return the answer where rows speak for both: who is faster at what."""
-    quoted = [_quotable(effects)[0] for _, effects in (first, second)]
+    quoted = [quotable(effects)[0] for _, effects in (first, second)]
     parts = [
-        (name, _subject(one, leading)[0], _numbers(one, one.pairs[0]))
+        (
+            name,
+            subject_of(one, leading),
+            times_better(one.metric, times_of(one.pairs[0])),
+            numbers_of(one, one.pairs[0]),
+        )
         for (name, _), one in zip((first, second), quoted, strict=True)
     ]
-    lead = "Faster" if _seems(quoted, (*first[1], *second[1])) == "is" else "Seemingly faster"
-    full = ", ".join(f"{name} for {subject} ({numbers})" for name, subject, numbers in parts)
-    plain = ", ".join(f"{name} for {subject}" for name, subject, _ in parts)
-    text = full if len(full.split()) < MOST_WORDS else plain
-    return Answer(f"{lead}: {text}.", tuple(quoted), (), reach(compared, None, rates))
-
-
-def _numbers(effect: Effect, pair: PairEffect) -> str:
-    """Return `64.0 instead of 130 µs` of a pair that is decided; nothing where its values are not known."""
-    if pair.value_a is None or pair.value_b is None:
-        return ""
-    leads_a = pair.verdict.leader == "A"
-    better, worse = (pair.value_a, pair.value_b) if leads_a else (pair.value_b, pair.value_a)
-    return instead(effect.metric, better, worse, unit=_unit(effect))
-
-
-def _unit(effect: Effect) -> str:
-    """Return the unit of a rate that an application is judged by; empty of everything else."""
-    return effect.workload.unit if effect.workload is not None else ""
+    lead = "Faster" if is_or_seems(quoted) == "is" else "Seemingly faster"
+    full = ", ".join(f"{name} for {subject}, {times} ({numbers})" for name, subject, times, numbers in parts)
+    values = ", ".join(f"{name} for {subject} ({numbers})" for name, subject, _, numbers in parts)
+    plain = ", ".join(f"{name} for {subject}" for name, subject, _, _ in parts)
+    counts = ", ".join(f"{name} in {len(some)} of {len(leading)} effects" for name, some in (first, second))
+    sentence = fitting(*(f"{lead}: {text}." for text in (full, values, plain, counts)))
+    return Answer(sentence, tuple(quoted), (), reach(compared, None, rates))
 
 
 def _unsettled(compared: Compared, leading: Sequence[Effect], rates: ErrorRates) -> Answer:
@@ -203,56 +197,133 @@ def _unsettled(compared: Compared, leading: Sequence[Effect], rates: ErrorRates)
             far,
         )
     ahead = [one for one in usable if one.pairs[0].verdict.is_ahead]
-    leaders = {"A": a, "B": b}
-    names = {leaders[str(one.pairs[0].verdict.leader)] for one in ahead}
+    names = [name for name in {one.pairs[0].verdict.of_leader(a, b) for one in ahead} if name is not None]
     if len(names) == 1 and len(ahead) >= WINNING_SHARE * len(leading):
-        quoted = _quotable(ahead)
-        lead = f"{names.pop()} {_seems(quoted, ahead)} ahead, perhaps by less than {percent(compared.margin)}"
-        return Answer(_sentence(lead, leading, quoted), tuple(quoted[:2]), (), far)
-    none = all(one.p_value is None for one in compared.cells)
-    few = _least(compared) if none else ""
+        quoted = quotable(ahead)
+        lead = f"{names.pop()} {is_or_seems(quoted)} ahead, perhaps by less than {percent(compared.margin)}"
+        return Answer(sentence_of(lead, leading, quoted), tuple(quoted[:2]), (), far)
+    if usable and all(one.pairs[0].verdict is Verdict.NOT_RESOLVABLE for one in usable):
+        return Answer(f"Too few digits to say whether {b} or {a} is faster.", (), (), far)
+    few = _least(compared) if _has_too_few(compared) else ""
     return Answer(f"Not enough data to say whether {b} or {a} is faster{few}.", (), (), far)
+
+
+def _has_too_few(compared: Compared) -> bool:
+    """Return whether nothing could be stated, whatever was measured: there are too few of what is compared."""
+    return all(one.p_value is None or (one.is_paired and one.launches < FEWEST_PAIRS) for one in compared.cells)
 
 
 def _least(compared: Compared) -> str:
     """Return how many of what is compared any statement takes."""
     replication = compared.pairings[0].replication if compared.pairings else Replication.BLOCKS
-    return f": it takes {MINIMUM_LAUNCHES} {REPLICATES[replication]} at least"
+    least = FEWEST_PAIRS if replication is Replication.BLOCKS else MINIMUM_LAUNCHES
+    return f": it takes {least} {REPLICATES[replication]} at least"
 
 
-def _many(compared: Compared, leading: Sequence[Effect], rates: ErrorRates) -> Answer:
+def _many(compared: Compared, leading: Sequence[Effect], of_samples: Sequence[Effect], rates: ErrorRates) -> Answer:
     names = [side.name for side in compared.sides]
-    wins = {name: [one for one in leading if _beats_all(one, name)] for name in names}
+    curves = curves_met(compared, rates)
+    wins = {name: [one for one in leading if _beats_all(one, name, curves)] for name in names}
     champion = max(names, key=lambda name: len(wins[name]))
     ranked = [one for one in leading if len(one.ranks) > 1 and one.grade is not Grade.VOID]
     orders = _orders(ranked)
+    factors = factors_answer(compared, leading)
+    if factors is not None:
+        return replace(factors, detail=orders)
     if len(wins[champion]) >= WINNING_SHARE * len(leading):
-        quoted = _quotable(wins[champion])
-        lead = f"{champion} {_seems(quoted, wins[champion])} fastest of {len(names)}"
-        sentence = _sentence(lead, leading, quoted, lambda one: _next_pair(one, champion))
-        return Answer(sentence, tuple(quoted[:2]), exceptions(compared, champion, rates, ()), orders)
+        quoted = quotable(wins[champion])
+        felt = felt_against(of_samples, champion)
+        against = [f"{exception_of(one, pair)} than {_other(pair, champion)}" for one, pair in felt]
+        lead = f"{champion} {is_or_seems(quoted)} fastest of {len(names)}{_but(felt)}, against the next best"
+        sentence = sentence_of(lead, leading, quoted, lambda one: _next_pair(one, champion))
+        return Answer(sentence, tuple(quoted[:2]), exceptions(compared, champion, rates, against), orders)
     if not ranked:
-        few = _least(compared) if all(one.p_value is None for one in compared.cells) else ""
-        return Answer(f"Not enough data to rank {enumeration(names)}{few}.", (), (), "")
-    texts = [f"{_subject(one, leading)[0]} on {enumeration(one.ranks[0])}" for one in ranked]
-    options = ("; ".join(texts[:number]) for number in (3, 2, 1))
-    text = next((one for one in options if len(one.split()) <= MOST_WORDS - 2), texts[0])
-    return Answer(f"No single fastest: {text} lead.", tuple(ranked[:2]), (), orders)
+        few = _least(compared) if _has_too_few(compared) else ""
+        heads = (f"Not enough data to rank {which}" for which in (enumeration(names), f"the {len(names)} fabrics"))
+        return Answer(fitting(*(f"{head}{few}." for head in heads)), (), (), "")
+    texts = [f"{subject_of(one, leading)} on {enumeration(one.ranks[0])}" for one in ranked]
+    options = [f"No single fastest: {'; '.join(texts[:number])} lead." for number in (3, 2, 1)]
+    sentence = fitting(*options, f"No single fastest of {len(names)}: which one leads depends on what is measured.")
+    return Answer(sentence, tuple(ranked[:2]), (), orders)
 
 
-def _beats_all(effect: Effect, name: str) -> bool:
-    """Return whether a fabric won every one of its pairs in a row, by more than the margin."""
+def factors_answer(compared: Compared, leading: Sequence[Effect]) -> Answer | None:
+    """Return the answer where two networks were measured in several conditions: which network, then what each condition adds.
+
+    Networks are compared in their first condition, conditions with the first of the same network. None where no network takes
+    the sentence.
+    """
+    networks = networks_of(compared.sides)
+    if len(networks) != 2:
+        return None
+    firsts = {network: sides[0].name for network, sides in networks.items()}
+    rows = [(one, pair) for one in leading if (pair := _pair_of(one, *firsts.values())) is not None]
+    wins = {
+        network: [one for one, pair in rows if one.grade is not Grade.VOID and _is_won_by(pair, name)]
+        for network, name in firsts.items()
+    }
+    winner = max(wins, key=lambda network: len(wins[network]))
+    if not rows or len(wins[winner]) < WINNING_SHARE * len(leading):
+        return None
+    quoted = quotable(wins[winner])
+    pairs = {one.what: pair for one, pair in rows}
+    phrases = [
+        f"{subject_of(one, leading)} {times_better(one.metric, times_of(pairs[one.what]))}"
+        for one in quoted[:MOST_QUOTED]
+    ]
+    adding = [
+        _condition_words(leading, sides[0].name, side.name, side.fabric.condition, compared.margin)
+        for sides in [networks[winner]]
+        for side in sides[1:]
+    ]
+    lead = f"{winner} {is_or_seems(quoted)} faster: {', '.join(phrases)}"
+    options = ("; ".join((lead, *adding[:number])) for number in range(len(adding), -1, -1))
+    return Answer(fitting(*(f"{text}." for text in options)), tuple(quoted[:MOST_QUOTED]))
+
+
+MOST_QUOTED = 2
+"""Rows that a sentence quotes."""
+
+
+def _pair_of(effect: Effect, one: str, other: str) -> PairEffect | None:
+    return next((pair for pair in effect.pairs if {pair.fabric_a, pair.fabric_b} == {one, other}), None)
+
+
+def _is_won_by(pair: PairEffect, name: str) -> bool:
+    return pair.verdict.is_decided and pair.verdict.of_leader(pair.fabric_a, pair.fabric_b) == name
+
+
+def _condition_words(leading: Sequence[Effect], first: str, side: str, condition: str, margin: float) -> str:
+    """Return `jumbo adds 4.0 % to MPI streams`: the largest of what a condition is shown to change."""
+    found = [(one, pair) for one in leading if (pair := _pair_of(one, first, side)) is not None]
+    decided = [(one, pair) for one, pair in found if pair.verdict.is_decided and one.grade is not Grade.VOID]
+    if decided:
+        effect, pair = max(decided, key=lambda row: abs(log(row[1].times)))
+        share = percent(times_of(pair) - 1.0)
+        how = f"{factor_text(times_of(pair))} better" if times_of(pair) >= FACTOR_FROM else f"{share} better"
+        worse = slower_text(effect.metric, times_of(pair))
+        return f"{condition} makes {subject_of(effect, leading)} {how if _is_won_by(pair, side) else worse}"
+    if found and all(pair.verdict is Verdict.EQUIVALENT for _, pair in found):
+        return f"{condition} changes nothing beyond {percent(margin)}"
+    return f"what {condition} adds is open"
+
+
+def _beats_all(effect: Effect, name: str, curves: Mapping[tuple[object, ...], SizesOfCurve]) -> bool:
+    """Return whether a fabric won every one of its pairs in a row, by more than the margin, and other sizes bear that out."""
     mine = [one for one in effect.pairs if name in (one.fabric_a, one.fabric_b)]
     won = [
-        one.verdict.is_decided and (one.fabric_a if one.verdict.leader == "A" else one.fabric_b) == name for one in mine
+        one.verdict.is_decided
+        and one.verdict.of_leader(one.fabric_a, one.fabric_b) == name
+        and not is_contested(effect, one, curves)
+        for one in mine
     ]
     return effect.grade is not Grade.VOID and len(mine) == len(effect.readings) - 1 and all(won)
 
 
 def _next_pair(effect: Effect, champion: str) -> PairEffect:
-    """Return the champion's pair with the next best."""
-    second = effect.ranks[1][0]
-    return next(one for one in effect.pairs if {one.fabric_a, one.fabric_b} == {champion, second})
+    """Return the champion's pair with the next best: the one that it beats by least. The others need not have been compared."""
+    mine = [one for one in effect.pairs if champion in (one.fabric_a, one.fabric_b)]
+    return min(mine, key=lambda one: abs(log(one.times)))
 
 
 def _orders(ranked: Sequence[Effect]) -> str:
@@ -267,19 +338,25 @@ def order_text(effect: Effect) -> str:
     return ", then ".join(order) if not alike else f"{', '.join(order)}; not told apart: {', '.join(alike)}"
 
 
-def _change(compared: Compared, leading: Sequence[Effect], rates: ErrorRates) -> Answer:
+def _of_single_runs(pairing: Pairing) -> str:
+    """Return what one run alone cannot tell, of both sides or of one; empty where each has several."""
+    single = pairing.single_runs
+    if not single:
+        return ""
+    if len(single) > 1:
+        return "One run a side cannot tell a change from what else differed between the sessions."
+    when = "before" if single == (BEFORE,) else "after"
+    return f"One run {when} cannot tell how far another would differ from it."
+
+
+def _change(compared: Compared, leading: Sequence[Effect], of_samples: Sequence[Effect], rates: ErrorRates) -> Answer:
     """Return what a change did: the largest effect on the worse side, else on the better one, and how far that can be said."""
-    replication = compared.pairings[0].replication
     decided = [
         (one, pair) for one in leading for pair in one.pairs if pair.verdict.is_decided and one.grade is not Grade.VOID
     ]
-    slower = [found for found in decided if found[1].verdict.leader == "A"]
+    slower = [found for found in decided if found[1].verdict.leader is Letter.A]
     chosen = max(slower or decided, key=lambda found: abs(log(found[1].times)), default=None)
-    tail = (
-        "One run a side cannot tell a change from what else differed between the two sessions."
-        if replication is Replication.LAUNCHES
-        else ""
-    )
+    tail = _of_single_runs(compared.pairings[0])
     if chosen is None:
         is_same = all(
             one.pairs and one.grade is not Grade.VOID and all(pair.verdict is Verdict.EQUIVALENT for pair in one.pairs)
@@ -292,15 +369,15 @@ def _change(compared: Compared, leading: Sequence[Effect], rates: ErrorRates) ->
         )
         return Answer(f"{said}.", (), (), tail)
     effect, pair = chosen
-    subject, verb = _subject(effect, leading)
-    past = {"take": "took", "takes": "took", "reach": "reached", "reaches": "reached"}[verb]
-    before, after, unit = pair.value_a, pair.value_b, _unit(effect)
-    numbers = (
-        ""
-        if before is None or after is None
-        else f"{value_text(effect.metric, before, unit=unit)} before, {value_text(effect.metric, after, unit=unit)} after"
-    )
-    which = "slower" if pair.verdict.leader == "A" else "faster"
+    subject = subject_of(effect, leading)
+    numbers = ""
+    if pair.value_a is not None and pair.value_b is not None:
+        before, after = in_one_unit(effect.metric, (pair.value_a, pair.value_b), unit=unit_of(effect))
+        numbers = f" ({before.number if before.unit == after.unit else before} before, {after} after)"
+    is_slower = pair.verdict.leader is Letter.A
+    which = "slower" if is_slower else "faster"
+    times = times_of(pair)
+    how_much = slower_text(effect.metric, times) if is_slower else times_better(effect.metric, times)
     name = name_of_change(compared.pairings, pair)
     ends = (pair.fabric_a, pair.fabric_b)
     alike = [
@@ -310,27 +387,27 @@ def _change(compared: Compared, leading: Sequence[Effect], rates: ErrorRates) ->
     ]
     of = sum({*ends} <= {reading.fabric for reading in one.readings} for one in leading)  # one of them may have none
     extent = "" if len(alike) >= WINNING_SHARE * of else f" in {len(alike)} of {of} effects"
-    is_sure = _seems([effect], [one for one, _ in alike]) == "is"
-    verb = ("measured" if tail else "became") if is_sure else "seems to have become"
-    lead = f"{name} {verb} {which}{extent}"
+    verb = "became" if is_or_seems([effect]) == "is" else "seems to have become"
+    if is_contested(effect, pair, curves_met(compared, rates)):
+        extent = f" in some sizes, {'faster' if is_slower else 'slower'} in others"
+    felt = [] if is_slower else felt_against(of_samples, pair.fabric_b)
+    lead = f"{name} {verb} {which}{extent}{_but(felt)}"
     return Answer(
-        f"{lead}: {subject} {past} {numbers}.",
+        fitting(f"{lead}: {subject} {how_much}{numbers}.", f"{lead}: {subject} {how_much}.", f"{lead}."),
         (effect,),
-        (),
+        shortened([exception_of(*found) for found in felt]),
         " ".join(filter(None, (tail, reach(compared, None, rates)))),
     )
 
 
-def _alone(leading: Sequence[Effect]) -> Answer:
+def _alone(name: str, leading: Sequence[Effect]) -> Answer:
+    """Return what one fabric showed, where there is nothing to compare it with."""
     texts = [
-        f"{one.what} {value_text(one.metric, reading.value)}"
+        f"{one.what} {value_text(one.metric, reading.value, unit=unit_of(one))}"
         for one in leading
         for reading in one.readings
-        if reading.value is not None
+        if reading.value is not None and not reading.is_impossible
     ]
-    return Answer(
-        "One fabric was measured, and there is nothing to compare it with.",
-        (),
-        (),
-        f"{'; '.join(texts[:4])}." if texts else "",
-    )
+    if not texts:
+        return Answer(f"{name} alone was measured, and nothing that users meet on it.")
+    return Answer(fitting(*(f"{name}: {'; '.join(texts[:number])}." for number in range(len(texts), 0, -1))))

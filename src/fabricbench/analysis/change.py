@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from fabricbench.analysis.comparing import Pairing
 from fabricbench.analysis.findings import CellKey, Changes, Comparison, PairEffect, Verdict
 from fabricbench.analysis.measured import Side, workload_of
+from fabricbench.analysis.pairing import Pairing
 from fabricbench.analysis.wording import enumeration, named
 from fabricbench.model import Layer
 from fabricbench.quantity import format_bit_s, format_seconds
 from fabricbench.record.manifest import Manifest
 from fabricbench.record.workload_cells import WorkloadPart
-from fabricbench.testbed.differences import PASSING
+from fabricbench.testbed.differences import MISSING, PASSING
 from fabricbench.testbed.model import Fabric
+from fabricbench.testbed.preflight_result import folded
 
 PLACES = ("interface", "subnet")
 """Two conditions in one run are two entries, each in its own place: that is not what was varied."""
 NOT_SET = "not set"
+OF_ANOTHER_MACHINE = ("cpu.model", "cpu.logical", "kernel.release")
+"""Facts of an inventory by which a host is another machine than it was, or its kernel another one."""
 UNTOLD = ("name", "description", "condition_of", "price_per_node", "currency", "is_emulated", "layers")
 """What a fabric is called or costs does not change what is measured; `wire` and `settings` are told part by part."""
 
@@ -53,7 +57,7 @@ def changes_of(
         slower=verdicts.count(Verdict.A_FASTER),
         faster=verdicts.count(Verdict.B_FASTER),
         same=verdicts.count(Verdict.EQUIVALENT),
-        unknown=sum(one.is_ahead or one is Verdict.NOT_ENOUGH_DATA for one in verdicts),
+        unknown=sum(one.is_ahead or one.is_open for one in verdicts),
         configuration=tuple(dict.fromkeys(text for pairing in pairings for text in _differences(pairing))),
     )
 
@@ -67,7 +71,7 @@ def _differences(pairing: Pairing) -> Iterable[str]:
 def differences(before: Side, after: Side) -> Iterable[str]:
     """Yield what differs between one fabric before and after, of itself, of the machines, and of the workloads on it."""
     yield from _of_fabrics(after.fabric.name, before, after)
-    yield from _of_machines(before.run.manifest, after.run.manifest)
+    yield from map(str, machine_changes(*([run.manifest for run in side.runs] for side in (before, after))))
     yield from _of_workloads(before, after)
 
 
@@ -161,7 +165,7 @@ def _facts_of(side: Side, facts: Callable[[WorkloadPart], Mapping[str, str]]) ->
     return found
 
 
-def _unlike(before: Facts, after: Facts, compared: Iterable[str]) -> Iterable[tuple[str, str, str]]:
+def _unlike(before: Facts, after: Facts, compared: Iterable[str]) -> Iterator[tuple[str, str, str]]:
     """Yield what differs, what it was and what it is."""
     for what in compared:
         old, new = (side.get(what, {NOT_SET: None}) for side in (before, after))
@@ -169,15 +173,68 @@ def _unlike(before: Facts, after: Facts, compared: Iterable[str]) -> Iterable[tu
             yield what, named(list(old)), named(list(new))
 
 
-def _of_machines(before: Manifest, after: Manifest) -> Iterable[str]:
-    for name, old in before.versions.items():
-        if after.versions.get(name, old) != old:
-            yield f"{name} {old} became {after.versions[name]}"
+@dataclass(frozen=True)
+class MachineChange:
+    """What of the machines is not what it was: which nodes there are, a version, or a fact of some hosts.
+
+    `is_other`: not a setting of theirs, but other machines, or another kernel.
+    """
+
+    what: str
+    old: str
+    new: str
+    hosts: tuple[str, ...] = ()
+    is_other: bool = False
+
+    def __str__(self) -> str:
+        where = f"{enumeration(self.hosts)}: " if self.hosts else ""
+        return f"{where}{self.what} {self.old} became {self.new}"
+
+
+def machine_changes(before: Sequence[Manifest], after: Sequence[Manifest]) -> Iterator[MachineChange]:
+    """Yield how the machines of some runs differ from those of others; what one side does not tell at all is no change.
+
+    Hosts of one name are compared with each other; of those that one side alone has, what machines they are.
+    """
+    was, now = (_texts(run.versions for run in side) for side in (before, after))
+    yield from (MachineChange(*one) for one in _unlike(was, now, [name for name in was if name in now]))
+    old, new = (_machines(side) for side in (before, after))
+    if not old or not new:
+        return
+    nodes = _unlike({"nodes": _node_sets(before)}, {"nodes": _node_sets(after)}, ("nodes",))
+    yield from (MachineChange(*one, is_other=True) for one in nodes)
     changed: dict[tuple[str, str, str], list[str]] = {}
-    for host, facts in before.inventory.items():
-        for what, old in facts.items():
-            new = after.inventory.get(host, {}).get(what, old)
-            if new != old and not what.startswith(PASSING):
-                changed.setdefault((what, old, new), []).append(host)
-    for (what, old, new), hosts in changed.items():
-        yield f"{enumeration(hosts)}: {what} {old} became {new}"
+    for host in (host for host in old if host in new):
+        compared = [what for what in old[host] if what in new[host] and not what.startswith(PASSING)]
+        for difference in _unlike(old[host], new[host], compared):
+            changed.setdefault(difference, []).append(host)
+    for difference, hosts in changed.items():
+        yield MachineChange(*difference, tuple(hosts), is_other=difference[0] in OF_ANOTHER_MACHINE)
+    gone, come = (
+        [facts for host, facts in one.items() if host not in other] for one, other in ((old, new), (new, old))
+    )
+    left, added = _texts(gone), _texts(come)
+    alone = [what for what in OF_ANOTHER_MACHINE if what in left and what in added]
+    yield from (MachineChange(*one, is_other=True) for one in _unlike(left, added, alone))
+
+
+def _machines(runs: Sequence[Manifest]) -> dict[str, Facts]:
+    """Return what the inventories of some runs tell of each host; nothing of those that gave none."""
+    hosts = dict.fromkeys(host for run in runs for host, facts in run.inventory.items() if MISSING not in facts)
+    return {host: _texts(run.inventory[host] for run in runs if host in run.inventory) for host in hosts}
+
+
+def _node_sets(runs: Sequence[Manifest]) -> dict[str, None]:
+    """Return the nodes of each run as one text, each text once, in order of their names."""
+    hosts = ([host for host, facts in run.inventory.items() if MISSING not in facts] for run in runs)
+    return dict.fromkeys(sorted(folded(one) for one in hosts if one))
+
+
+def _texts(tables: Iterable[Mapping[str, str | None] | Facts]) -> Facts:
+    """Return what some tables tell of each fact, each text once."""
+    found: Facts = {}
+    for table in tables:
+        for what, text in table.items():
+            texts = text if isinstance(text, Mapping) else {str(text): None}
+            found.setdefault(what, {}).update(texts)
+    return found

@@ -7,6 +7,7 @@ channel gets the payload rate of a link over the channels in the busiest directi
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,8 +17,10 @@ from numpy.typing import NDArray
 from fabricbench.analysis.findings import CellKey
 from fabricbench.analysis.measured import Side, key_of
 from fabricbench.model import Layer, Metric, Pattern
-from fabricbench.patterns import PATTERNS, Family, Load, metric_of
+from fabricbench.pattern_facts import Family, Load
+from fabricbench.patterns import PATTERNS, metric_of
 from fabricbench.record.lines import Quantity
+from fabricbench.record.values import channel_batches
 from fabricbench.testbed.wire import Wire
 
 Floats = NDArray[np.float64]
@@ -79,48 +82,41 @@ def jain_index(rates: Floats) -> float:
     return float(rates.sum()) ** 2 / (rates.size * squares) if squares > 0 else float("nan")
 
 
-def _channels(side: Side, patterns: tuple[Pattern, ...], quantity: Quantity) -> list[tuple[CellKey, int, pl.DataFrame]]:
-    """Return for each launch and cell a row for each channel: what it moved, how long that took, its median, what was lost."""
-    if not any(key.pattern in patterns for key in side.cells):
-        return []
-    return [one for run in range(len(side.runs)) for one in _channels_of_run(side, run, patterns, quantity)]
+Row = tuple[CellKey, int, pl.DataFrame]
+"""A cell, which launch of its side, and a row for each channel: what it moved, how long that took, its median, what was lost."""
 
 
-def _channels_of_run(
-    side: Side, run: int, patterns: tuple[Pattern, ...], quantity: Quantity
-) -> list[tuple[CellKey, int, pl.DataFrame]]:
-    place = {launch.launch_id: side.blocks.index(launch.block) for launch in side.launches_of_run(run)}
-    cells = (
-        side.runs[run]
-        .cells()
-        .filter(
-            pl.col("status") == "done",
-            pl.col("pattern").cast(pl.String).is_in([pattern.value for pattern in patterns]),
-            pl.col("launch_id").cast(pl.String).is_in(list(place)),
-        )
-    )
-    keys = {(str(row["launch_id"]), row["cell"]): key_of(row) for row in cells.iter_rows(named=True)}
-    channel = ["launch_id", "cell", "source", "destination", "flow", "round"]
-    rows = (
-        side.runs[run]
-        .channels()
-        .filter(pl.col("quantity").cast(pl.String) == quantity.value)
-        .join(cells.lazy().select("launch_id", "cell"), on=["launch_id", "cell"], how="semi")
-        .group_by(channel)
-        .agg(
-            pl.col("bytes").sum(),
-            pl.col("time_ns").sum(),
-            pl.col("time_ns").median().alias("median_ns"),
-            pl.col("sent").first(),
-            pl.col("lost").first(),
-        )
-        .sort(channel)
-        .collect()
-    )
-    grouped: dict[tuple[str, int], pl.DataFrame] = {}
-    for (launch, cell), of_cell in rows.partition_by("launch_id", "cell", as_dict=True).items():
-        grouped[str(launch), int(str(cell))] = of_cell
-    return [(keys[name], place[name[0]], of_cell) for name, of_cell in grouped.items() if keys[name] in side.cells]
+def _channels(side: Side, patterns: tuple[Pattern, ...], quantity: Quantity) -> Iterator[Row]:
+    """Yield the channels of each launch and cell, one launch in memory at a time."""
+    if any(key.pattern in patterns for key in side.cells):
+        for run in range(len(side.runs)):
+            yield from _channels_of_run(side, run, patterns, quantity)
+
+
+def _channels_of_run(side: Side, run: int, patterns: tuple[Pattern, ...], quantity: Quantity) -> Iterator[Row]:
+    is_wanted = pl.col("pattern").cast(pl.String).is_in([pattern.value for pattern in patterns])
+    keys: dict[str, dict[int, CellKey]] = {}
+    for row in side.runs[run].cells().filter(pl.col("status") == "done", is_wanted).iter_rows(named=True):
+        if (key := key_of(row)) in side.cells:
+            keys.setdefault(str(row["launch_id"]), {})[row["cell"]] = key
+    channel = ["cell", "source", "destination", "flow", "round"]
+    for launch in side.launches_of_run(run):
+        of_launch = keys.get(launch.launch_id, {})
+        batches = [
+            batch.filter(pl.col("quantity") == quantity.value)
+            .group_by(channel)
+            .agg(
+                pl.col("bytes").sum(),
+                pl.col("time_ns").sum(),
+                pl.col("time_ns").median().alias("median_ns"),
+                pl.col("sent").first(),
+                pl.col("lost").first(),
+            )
+            .collect(engine="streaming")
+            for batch in channel_batches(launch.directory, list(of_launch))
+        ]
+        for of_cell in pl.concat(batches).sort(channel).partition_by("cell") if batches else ():
+            yield of_launch[of_cell["cell"][0]], side.blocks.index(launch.block), of_cell
 
 
 def channels_on_a_link(pattern: Pattern, ranks: int, flows: int) -> int | None:
@@ -147,19 +143,3 @@ def channel_rate(
         return None
     of_channel = possible / sharing
     return of_channel / (8 * message_bytes) if metric_of(pattern) is Metric.MESSAGE_RATE else of_channel
-
-
-def bus_factor(pattern: Pattern, ranks: int) -> float | None:
-    """Return what the algorithm bandwidth of a collective is multiplied by to be its bus bandwidth; None where none is usual.
-
-    The factors of the NCCL tests (their `PERFORMANCE.md`): the share of the operation's bytes that the busiest link has to carry in
-    one direction, whatever the algorithm.
-    """
-    match PATTERNS[pattern].load:
-        case Load.MESSAGE:
-            return 1.0
-        case Load.MESSAGE_TWICE:
-            return 2.0 * (ranks - 1) / ranks
-        case Load.BLOCK_OF_EACH:
-            return (ranks - 1) / ranks
-    return None

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from fabricbench.analysis.comparing import Curve, Pairing, curves_of
 from fabricbench.analysis.findings import CellKey, Comparison, Crossover
+from fabricbench.analysis.pairing import Curve, Pairing, curves_of
 from fabricbench.model import Metric
 from fabricbench.statistics.crossing import Crossing, crossings
 
@@ -20,24 +20,11 @@ def find_crossovers(pairings: Sequence[Pairing], cells: Sequence[Comparison], co
     found = []
     for pairing in pairings:
         verdicts = {
-            cell_key(cell): cell for cell in cells if (cell.fabric_a, cell.fabric_b) == (pairing.a.name, pairing.b.name)
+            cell.key: cell for cell in cells if (cell.fabric_a, cell.fabric_b) == (pairing.a.name, pairing.b.name)
         }
         for curve in curves_of(pairing.keys):
             found += _of_curve(pairing, curve, verdicts, confidence)
     return found
-
-
-def cell_key(comparison: Comparison) -> CellKey:
-    """Return the cell that a comparison of kind `cell` is about."""
-    return CellKey(
-        layer=comparison.layer,
-        pattern=comparison.pattern,
-        receive=comparison.receive,
-        message_bytes=comparison.message_bytes or 0,
-        metric=comparison.metric,
-        variant=comparison.variant,
-        workload=comparison.workload,
-    )
 
 
 def _of_curve(
@@ -70,17 +57,13 @@ def _log_times(pairing: Pairing, key: CellKey) -> tuple[Floats, Floats]:
 
 def _sign(comparison: Comparison) -> int:
     """Return -1 where b takes less time at this size, by however little, 1 where it takes more, 0 where nobody is shown to lead."""
-    return {None: 0, "A": 1, "B": -1}[comparison.verdict.leader]
+    return comparison.verdict.of_leader(1, -1) or 0
 
 
 def _crossover(pairing: Pairing, key: CellKey, crossing: Crossing) -> Crossover:
     a, b = pairing.a.name, pairing.b.name
     return Crossover(
-        layer=key.layer,
-        pattern=key.pattern,
-        receive=key.receive,
-        variant=key.variant,
-        metric=key.metric,
+        **key.of_any_size,
         fabric_a=a,
         fabric_b=b,
         lower_bytes=round(crossing.lower),

@@ -12,9 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fabricbench.analysis.comparing import places, ranks
 from fabricbench.analysis.findings import (
+    Basis,
     BreakEven,
     BreakEvenKind,
     CellKey,
@@ -25,11 +26,13 @@ from fabricbench.analysis.findings import (
     WeighedTest,
 )
 from fabricbench.analysis.measured import Side
-from fabricbench.analysis.weighing import Floats, Weighed, name_of, weigh
+from fabricbench.analysis.ranking import places, ranks
+from fabricbench.analysis.weighing import Floats, Times, Weighed, name_of, weigh
 from fabricbench.analysis.wording import enumeration
 from fabricbench.quantity import count
 from fabricbench.record.decision_table import DecisionTable, FabricPrice, prices_of
-from fabricbench.statistics.ratios import MINIMUM_LAUNCHES, Ratios, paired_ratios
+from fabricbench.statistics.decision import FEWEST_PAIRS
+from fabricbench.statistics.ratios import Ratios, Rounding, paired_ratios
 from fabricbench.statistics.scores import PairTests, chances_of_first, mean_draws, pair_tests, share_of_no_difference
 
 EXACTLY_ONE = Interval(value=1.0, low=1.0, high=1.0)
@@ -46,13 +49,17 @@ def find_decision(
     """
     if table is None or len(sides) < 2 or any(side.run is not sides[0].run for side in sides):
         return None
+    if len({side.fabric.of_network for side in sides}) < 2:
+        return None
     prices, currency = prices_of(table, [side.fabric for side in sides])
-    nodes = table.nodes or len(sides[0].run.manifest.testbed.nodes)
+    nodes = nodes_bought(table, sides[0])
     weighed = weigh(sides, table, rows)
-    names = [side.name for side in sides]
+    names = weighed.fabrics
     common = {
         "left_out": weighed.left_out,
+        "missing_share": weighed.missing_share,
         "has_weights": bool(table.weight),
+        "counting": table.counting,
         "nodes": nodes,
         "currency": currency,
         "years": table.years,
@@ -62,47 +69,60 @@ def find_decision(
     if not weighed.keys or not weighed.scores.size:
         return DecisionFindings(tests=(), blocks=0, fabrics=(), ranks=(), notes=weighed.notes, **common)
     costs = _costs(names, prices, nodes, table)
-    scored = _Scored(names, weighed, table.network_share, costs, confidence)
+    scored = _Scored(weighed, table.network_share, costs, confidence)
     terms = Terms(names, prices, nodes, table, confidence)
     return DecisionFindings(
         tests=_tests(weighed, confidence),
+        basis=Basis.GEOMETRIC if scored.times is None else Basis.WORK,
         blocks=len(weighed.scores),
         fabrics=scored.fabrics(),
         ranks=scored.tiers(scored.tests),
         cost_ranks=scored.tiers(scored.cost_tests) if scored.cost_tests is not None else (),
-        break_evens=tuple(break_evens(terms, weighed, scored.tests, scored.work_tests)),
-        notes=(*weighed.notes, *_other_size(sides[0], nodes), *_notes(names, prices, table, weighed)),
+        break_evens=tuple(break_evens(terms, weighed, scored.tests, scored.times)),
+        notes=(
+            *weighed.notes,
+            *_of_conditions(sides),
+            *_other_size(sides[0], nodes),
+            *_notes(names, prices, table, weighed),
+        ),
         **common,
     )
 
 
+def nodes_bought(table: DecisionTable, side: Side) -> int:
+    """Return for how many nodes one buys: as many as the testbed has, where the table does not say."""
+    return table.nodes or len(side.run.manifest.testbed.nodes)
+
+
 class _Scored:
-    """The scores of all fabrics and, where that can be said, the work that each does for its money."""
+    """The scores of all fabrics: by the work done in the same time where that is known, else by the geometric mean of the tests.
+
+    Fewer than FEWEST_PAIRS blocks separate nobody and have no probabilities.
+    """
 
     def __init__(
-        self,
-        names: Sequence[str],
-        weighed: Weighed,
-        network_share: float | None,
-        costs: Sequence[SystemCost] | None,
-        confidence: float,
+        self, weighed: Weighed, network_share: float | None, costs: Sequence[SystemCost] | None, confidence: float
     ) -> None:
-        self.names = names
+        self.names = weighed.fabrics
         self.costs = costs
         self._confidence = confidence
-        logs, floors = weighed.scores, weighed.score_deviations
-        self.tests = pair_tests(logs, floors, confidence)
-        self._first = _chances(logs, floors)
+        self._is_enough = len(weighed.scores) >= FEWEST_PAIRS
+        self._geometric = pair_tests(weighed.scores, weighed.score_rounding, confidence)
+        self.times = weighed.times(network_share)
+        logs, rounding = (
+            (weighed.scores, weighed.score_rounding)
+            if self.times is None
+            else (weighed.work_scores(self.times), weighed.work_rounding(self.times))
+        )
+        self.tests = pair_tests(logs, rounding, confidence)
+        self._first = self._chances(logs, rounding)
         self._cheapest: Floats | None = None
-        self.work_tests = self.cost_tests = None
-        work = weighed.work_scores(network_share)
-        if work is not None:
-            self.work_tests = pair_tests(work, floors, confidence)
-        if work is not None and costs is not None:
+        self.cost_tests = None
+        if self.times is not None and costs is not None:
             # Subtracting a constant from each column: what is spent is exact, what was measured keeps its scatter.
-            for_money = work - np.log([one.total / costs[0].total for one in costs])
-            self.cost_tests = pair_tests(for_money, floors, confidence)
-            self._cheapest = _chances(for_money, floors)
+            for_money = logs - np.log([one.total / costs[0].total for one in costs])
+            self.cost_tests = pair_tests(for_money, rounding, confidence)
+            self._cheapest = self._chances(for_money, rounding)
 
     def fabrics(self) -> tuple[FabricScore, ...]:
         """Return each fabric with its score and cost."""
@@ -110,6 +130,7 @@ class _Scored:
             FabricScore(
                 fabric=name,
                 score=self._against_first(self.tests.ratios, index),
+                geometric=self._against_first(self._geometric.ratios, index),
                 probability_first=None if self._first is None else float(self._first[index]),
                 places=self._places(self.tests)[name],
                 cost=None if self.costs is None else self.costs[index],
@@ -119,6 +140,10 @@ class _Scored:
             )
             for index, name in enumerate(self.names)
         )
+
+    def _chances(self, logs: Floats, rounding: Rounding) -> Floats | None:
+        draws = mean_draws(logs, rounding) if self._is_enough else None
+        return None if draws is None else chances_of_first(draws, rounding)
 
     def tiers(self, tests: PairTests) -> tuple[tuple[str, ...], ...]:
         """Return the tiers, the best first."""
@@ -144,16 +169,11 @@ class _Scored:
         better = {}
         for (one, other), p_value, ratio in zip(tests.pairs, tests.adjusted, tests.ratios.ratio, strict=True):
             winner, loser = (other, one) if ratio > 1.0 else (one, other)
-            better[self.names[winner], self.names[loser]] = bool(p_value < 1.0 - self._confidence)
+            better[self.names[winner], self.names[loser]] = self._is_enough and bool(p_value < 1.0 - self._confidence)
         return better
 
     def _places(self, tests: PairTests) -> dict[str, tuple[int, int]]:
         return places(self.names, self._better(tests))
-
-
-def _chances(logs: Floats, floors: Floats) -> Floats | None:
-    draws = mean_draws(logs, floors)
-    return None if draws is None else chances_of_first(draws)
 
 
 def _interval(ratios: Ratios, index: int) -> Interval:
@@ -165,11 +185,10 @@ def _interval(ratios: Ratios, index: int) -> Interval:
 
 def _tests(weighed: Weighed, confidence: float) -> tuple[WeighedTest, ...]:
     found = []
-    for key, share, logs, floors in zip(
-        weighed.keys, weighed.shares, weighed.logs, weighed.clock_deviations, strict=True
-    ):
+    for index, (key, share, logs) in enumerate(zip(weighed.keys, weighed.shares, weighed.logs, strict=True)):
         rows = logs[1:] - logs[:1]
-        ratios = paired_ratios(rows, confidence, least_deviation=np.hypot(floors[1:], floors[0]))
+        others, first = (weighed.rounding.part((index, which)) for which in (slice(1, None), 0))
+        ratios = paired_ratios(rows, confidence, rounding=others.against(first))
         times = (EXACTLY_ONE, *(_interval(ratios, index) for index in range(len(rows))))
         found.append(WeighedTest(what=name_of(key), share=float(share), times=times))
     return tuple(sorted(found, key=lambda one: -one.share))
@@ -179,9 +198,19 @@ def _costs(
     names: Sequence[str], prices: Mapping[str, FabricPrice], nodes: int, table: DecisionTable
 ) -> list[SystemCost] | None:
     """Return what each system costs; None unless all are known and cost something."""
-    found = [system_cost(prices[name], nodes, table) if name in prices else None for name in names]
+    found = [system_cost(prices[name], nodes, table, nodes) if name in prices else None for name in names]
     costs = [one for one in found if one is not None and one.total > 0]
     return costs if len(costs) == len(names) else None
+
+
+def _of_conditions(sides: Sequence[Side]) -> list[str]:
+    """Return what to know where a fabric was measured in several conditions: settings are no purchase."""
+    conditions = list(dict.fromkeys(side.fabric.condition for side in sides if side.fabric.condition))
+    if len(sides) == len({side.fabric.of_network for side in sides}):
+        return []
+    return [
+        f"a fabric counts by the mean over the conditions that it was measured in ({enumeration(conditions)}), each alike"
+    ]
 
 
 def _other_size(side: Side, nodes: int) -> list[str]:
@@ -211,10 +240,15 @@ def _notes(
             "network tests do not tell what a job gains: what the same work costs needs network_share in [decision], the share of "
             "your jobs' time that they stand for, or kernels as the only tests"
         )
+    elif not weighed.is_of_time:
+        notes.append(
+            "weights of a geometric mean are neither time nor cost: what the same work costs needs share_of_time in every "
+            f'[[decision.weight]] (share_of_time = "50%" of the machine\'s time on {names[0]}), or runs = 3, say, in every one'
+        )
     if table.years is None and any(price.power_per_node_watt for price in prices.values()):
         notes.append("power is not counted: its cost needs years and electricity_price_per_kwh in [decision]")
-    if blocks < MINIMUM_LAUNCHES:
-        notes.append(f"{count(blocks, 'block')} give no interval and no probability: at least {MINIMUM_LAUNCHES} do")
+    if blocks < FEWEST_PAIRS:
+        notes.append(f"{count(blocks, 'block')} put no fabric before another: at least {FEWEST_PAIRS} do")
     return notes
 
 
@@ -229,14 +263,17 @@ def energy_cost(watt: float, table: DecisionTable) -> float:
     return watt / 1000.0 * HOURS_PER_YEAR * table.years * table.electricity_price_per_kwh
 
 
-def system_cost(price: FabricPrice, nodes: int, table: DecisionTable) -> SystemCost | None:
-    """Return what all nodes cost with a fabric; None without the price of a node: the fabric alone does no work."""
+def system_cost(price: FabricPrice, nodes: int, table: DecisionTable, bought: int) -> SystemCost | None:
+    """Return what so many nodes of those that are bought cost with a fabric, each with its part of what is paid once.
+
+    None without the price of a node: the fabric alone does no work.
+    """
     if table.node_price is None:
         return None
     return SystemCost(
         nodes=nodes * table.node_price,
         fabric=nodes * price.per_node,
-        fixed=price.fixed,
+        fixed=price.fixed * nodes / bought,
         energy=nodes * energy_cost(price.power_per_node_watt + table.node_power_watt, table),
     )
 
@@ -259,28 +296,30 @@ class Terms:
     def cost_ratio(self, better: str, other: str) -> float | None:
         """Return one system's cost over the other's; None where they are not known."""
         costs = [
-            system_cost(self.prices[name], self.nodes, self.table) if name in self.prices else None
+            system_cost(self.prices[name], self.nodes, self.table, self.nodes) if name in self.prices else None
             for name in (better, other)
         ]
         mine, theirs = (None if one is None else one.total for one in costs)
         return mine / theirs if mine and theirs else None
 
 
-def break_evens(terms: Terms, weighed: Weighed, tests: PairTests, work_tests: PairTests | None) -> list[BreakEven]:
+def break_evens(terms: Terms, weighed: Weighed, tests: PairTests, times: Times | None) -> list[BreakEven]:
     """Return for every two fabrics where the better one pays: by prices, by the network's share of a job's time, by the weights.
 
-    Prices are for the work that the systems do (`work_tests`); the share of the time is what to know where that cannot be said.
+    Prices are for the work that the systems do, where its `times` are known; the share of the time is what to know where they are
+    not.
     """
     found: list[BreakEven | None] = []
     for index in range(len(tests.pairs)):
-        better, other, _ = _turned(tests, index)
+        better, other, ratio = _turned(tests, index)
         pair = (terms.names[better], terms.names[other])
-        if work_tests is not None and all(name in terms.prices for name in pair):
-            *columns, times = _turned(work_tests, index)
-            best_first = (terms.names[columns[0]], terms.names[columns[1]])
-            found += [_node_price(best_first, times, terms), _fabric_price(best_first, times, terms)]
+        if times is not None and all(name in terms.prices for name in pair):
+            found += [_node_price(pair, ratio, terms), _fabric_price(pair, ratio, terms)]
         found.append(_time(pair, (better, other), weighed, terms))
-        found.append(_weight(pair, (better, other), weighed, terms))
+        if times is None:
+            found.append(_lead(pair, (better, other), weighed, terms))
+        elif weighed.is_work.all():
+            found.append(_share(pair, (better, other), weighed, times, terms))
     return [one for one in found if one is not None]
 
 
@@ -342,7 +381,8 @@ def _time(pair: tuple[str, str], columns: tuple[int, int], weighed: Weighed, ter
         return None
     ratios = weighed.logs[chosen, columns[0]] - weighed.logs[chosen, columns[1]]
     rows = weighed.shares[chosen] @ ratios / weighed.shares[chosen].sum()
-    times = paired_ratios(rows[np.newaxis], terms.confidence)
+    rounding = _pair_rounding(weighed, columns, chosen)
+    times = paired_ratios(rows[np.newaxis], terms.confidence, rounding=rounding)
 
     def share(ratio: float) -> float | None:
         return None if np.isnan(ratio) or ratio <= cost else (1.0 - 1.0 / cost) / (1.0 - 1.0 / ratio)
@@ -355,13 +395,18 @@ def _time(pair: tuple[str, str], columns: tuple[int, int], weighed: Weighed, ter
     return _of(pair, BreakEvenKind.TIME, interval, terms.table.network_share if columns[1] == 0 else None)
 
 
-def _weight(pair: tuple[str, str], columns: tuple[int, int], weighed: Weighed, terms: Terms) -> BreakEven | None:
-    """Return the share of the weight that the tests in which a fabric is better must have; None where all tests agree.
+def _pair_rounding(weighed: Weighed, columns: tuple[int, int], chosen: NDArray[np.bool_]) -> Rounding:
+    """Return what the steps of values make of the weighted mean log ratio of two fabrics over the tests that are chosen."""
+    weights = weighed.shares[chosen] / weighed.shares[chosen].sum()
+    one, other = (weighed.rounding.part((chosen, column)).mean(weights) for column in columns)
+    return one.against(other)
 
-    Within both groups the given weights keep their proportions. Where every test is whole work and costs are known it is where the
-    same work costs the same, else where the two are equally good.
+
+def _lead(pair: tuple[str, str], columns: tuple[int, int], weighed: Weighed, terms: Terms) -> BreakEven | None:
+    """Return the share of the weight, in the geometric score, from which on a fabric is ahead; None where all tests agree.
+
+    The tests in which it is better must have it. Within both groups the given weights keep their proportions.
     """
-    cost = terms.cost_ratio(*pair) if weighed.is_work.all() else None
     ratios = weighed.logs[:, columns[0]] - weighed.logs[:, columns[1]]
     is_ahead = ratios.mean(axis=1) > 0
     if is_ahead.all() or not is_ahead.any():
@@ -369,14 +414,52 @@ def _weight(pair: tuple[str, str], columns: tuple[int, int], weighed: Weighed, t
     groups = [
         weighed.shares[chosen] @ ratios[chosen] / weighed.shares[chosen].sum() for chosen in (is_ahead, ~is_ahead)
     ]
-    offset = 0.0 if cost is None else float(np.log(cost))
-    share = share_of_no_difference(groups[0], groups[1], offset, terms.confidence)
+    rounding = (_pair_rounding(weighed, columns, is_ahead), _pair_rounding(weighed, columns, ~is_ahead))
+    share = share_of_no_difference(groups[0], groups[1], 0.0, terms.confidence, rounding)
+    return _of_share(pair, BreakEvenKind.LEAD, share, weighed, is_ahead, weighed.shares)
+
+
+def _share(
+    pair: tuple[str, str], columns: tuple[int, int], weighed: Weighed, times: Times, terms: Terms
+) -> BreakEven | None:
+    """Return the share of the time on the other fabric from which on a fabric pays, or is ahead where costs are not known.
+
+    The tests in which it is better must have it; within both groups times keep their proportions. With x that share, A and B the
+    times that the groups take on the fabric as multiples of the other's, x A + (1 - x) B is then one cost over the other.
+    """
+    ratios = weighed.logs[:, columns[0]] - weighed.logs[:, columns[1]]
+    is_ahead = ratios.mean(axis=1) > 0
+    if is_ahead.all() or not is_ahead.any():
+        return None
+    cost, shares = terms.cost_ratio(*pair), times.own[:, columns[1]]
+    groups, roundings = [], []
+    for chosen in (is_ahead, ~is_ahead):
+        own = times.parts[chosen, columns[0]]
+        multiple = float(own.sum() / times.parts[chosen, columns[1]].sum())
+        off = ratios[chosen] - ratios[chosen].mean(axis=1, keepdims=True)
+        groups.append(-multiple * (1.0 - own @ off / own.sum()))
+        of_own, of_other = (weighed.rounding.part((chosen, column)).mean(own / own.sum()) for column in columns)
+        both = of_own.against(of_other)
+        roundings.append(Rounding(np.multiply(both.deviation, multiple), np.multiply(both.bound, multiple)))
+    even = -1.0 if cost is None else -1.0 / cost
+    share = share_of_no_difference(groups[0], groups[1], even, terms.confidence, (roundings[0], roundings[1]))
+    kind = BreakEvenKind.LEAD if cost is None else BreakEvenKind.WEIGHT
+    return _of_share(pair, kind, share, weighed, is_ahead, shares)
+
+
+def _of_share(
+    pair: tuple[str, str],
+    kind: BreakEvenKind,
+    share: tuple[float, float, float] | None,
+    weighed: Weighed,
+    is_ahead: NDArray[np.bool_],
+    shares: Floats,
+) -> BreakEven | None:
     if share is None:
         return None
-    kind = BreakEvenKind.LEAD if cost is None else BreakEvenKind.WEIGHT
     interval = Interval(value=share[0], low=share[1], high=share[2])
     ahead = tuple(name_of(key) for key, chosen in zip(weighed.keys, is_ahead, strict=True) if chosen)
-    return _of(pair, kind, interval, float(weighed.shares[is_ahead].sum()), ahead)
+    return _of(pair, kind, interval, float(shares[is_ahead].sum()), ahead)
 
 
 def _of(

@@ -6,31 +6,39 @@ of breadth. Layers below those that users meet have a family of their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import exp, log
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fabricbench.analysis.comparing import Pairing, ranks, survivors, verdict_of, withheld
+from fabricbench.analysis.comparing import SlowMode, rounding_over, times_number, verdict_of, withheld
 from fabricbench.analysis.findings import (
     CellKey,
     Comparison,
-    Crossover,
+    Doubt,
     Effect,
     Grade,
     LadderStep,
+    LaunchGroups,
+    Letter,
     PairEffect,
     Reading,
     Verdict,
 )
-from fabricbench.analysis.measured import CellMeasured, Side, clock_deviation, log_of
+from fabricbench.analysis.grading import Judged, Troubles, doubts_of_pairs, grade_of, weighed
+from fabricbench.analysis.lost_launches import survivors
+from fabricbench.analysis.measured import CellMeasured, Side, log_of, ratio_rounding
+from fabricbench.analysis.pairing import Pairing
+from fabricbench.analysis.ranking import ranks
 from fabricbench.analysis.rows import Row
 from fabricbench.analysis.wording import difference
-from fabricbench.statistics.decision import DECISIONS, LogRatio
-from fabricbench.statistics.ratios import paired_ratios, run_means, unpaired_ratios
-from fabricbench.statistics.skew import guarded
+from fabricbench.patterns import PATTERNS
+from fabricbench.statistics.decision import EQUIVALENT_LAUNCHES, FEWEST_PAIRS, Consequence, Decision, LogRatio
+from fabricbench.statistics.order import median_interval
+from fabricbench.statistics.ratios import Rounding, paired_ratios, run_means, unpaired_ratios
+from fabricbench.statistics.skew import find_slow_modes, splits_median, unseen_share
 
 Floats = NDArray[np.float64]
 
@@ -39,20 +47,6 @@ LEADING_SHARE, OTHER_SHARE, BREADTH_SHARE = 0.7, 0.2, 0.1
 
 BREADTHS = 2
 """Claims of breadth for a pair: one over the layers that users meet, one over those below."""
-
-
-@dataclass(frozen=True)
-class Doubt:
-    """Why a cell's numbers on one fabric may not be the network's; `is_void` where they cannot be right.
-
-    With `is_beyond_wire` the level that is shown is better than the wire allows, by no more than buffers explain. By `delay_share`
-    of its time, at most, the instrument delayed it: where the verdict would be the same without, that is told and no doubt.
-    """
-
-    text: str
-    is_void: bool = False
-    is_beyond_wire: bool = False
-    delay_share: float | None = None
 
 
 Judge = Callable[[Side, CellMeasured, bool, float | None], tuple[Doubt, ...]]
@@ -67,7 +61,6 @@ class Compared:
     pairings: Sequence[Pairing]
     cells: Sequence[Comparison]
     curves: Sequence[Comparison]
-    crossovers: Sequence[Crossover]
     ladder: Sequence[LadderStep]
     margin: float
     confidence: float
@@ -82,7 +75,9 @@ class ErrorRates:
     leading: float
     other: float
     breadth: float
-    leading_keys: frozenset[tuple[object, ...]] = frozenset()
+    sessions: float
+    """Of each pair of sides, not of each row: what a day does to one row it does to others."""
+    leading_keys: frozenset[CellKey] = frozenset()
 
     def of(self, row: Row) -> float:
         """Return the rate of a row."""
@@ -90,19 +85,20 @@ class ErrorRates:
 
     def of_size(self, one: Comparison) -> float:
         """Return the rate of a single size: that of its row where it leads, so that counts and rows never contradict each other."""
-        return self.leading if key_parts(one) in self.leading_keys else self.other
+        return self.leading if one.key in self.leading_keys else self.other
 
 
 def error_rates(rows: Sequence[Row], pairs: int, comparisons: int, confidence: float) -> ErrorRates:
-    """Share the report's error out; `comparisons` counts the cells and curves of all pairs."""
+    """Share the report's error out; `comparisons` counts the cells and curves of all pairs, each of which has a mean over sizes."""
     error = 1.0 - confidence
     leading = pairs * sum(row.is_leading for row in rows)
-    tails = pairs * sum(row.tail is not None for row in rows)
+    tails = pairs * sum(not row.is_typical for row in rows)
     return ErrorRates(
         leading=LEADING_SHARE * error / max(leading, 1),
-        other=OTHER_SHARE * error / max(comparisons + tails, 1),
+        other=OTHER_SHARE * error / max(comparisons + tails + pairs, 1),
         breadth=BREADTH_SHARE * error / max(BREADTHS * pairs, 1),
-        leading_keys=frozenset(key_parts(row.key) for row in rows if row.is_leading),
+        sessions=error / max(pairs, 1),
+        leading_keys=frozenset(row.key for row in rows if row.is_leading),
     )
 
 
@@ -110,7 +106,7 @@ def log_ratio_of(one: Comparison) -> LogRatio | None:
     """Return what a comparison knows of its log ratio; None where too few launches allow no statement."""
     if one.deviation is None or one.freedom is None or one.p_value is None:
         return None
-    return LogRatio(log(one.ratio), one.deviation, one.launches, one.freedom, one.met)
+    return LogRatio(log(one.ratio), one.deviation, one.launches, one.freedom, one.met, one.rounding_bound or 0.0)
 
 
 def effect_of(
@@ -120,9 +116,10 @@ def effect_of(
     cells: Mapping[tuple[str, str, CellKey], Comparison],
     rates: ErrorRates,
     compared: Compared,
+    troubles: Troubles,
 ) -> Effect:
     """Return a row with its readings, its pairs and its grade."""
-    is_tail = row.tail is not None
+    is_tail = not row.is_typical
     mine = [pairing for pairing in pairings if row.key in pairing.keys]
     levels = {
         side.name: _level(side, row, sides, mine, compared.confidence_of_levels)
@@ -132,40 +129,77 @@ def effect_of(
     doubts = {
         side.name: compared.judge(side, side.cells[row.key], is_tail, levels[side.name][0])
         if side.name in levels
-        else (Doubt("gave nothing"),)
+        else (Doubt.of("gave nothing"),)
         for side in sides
     }
     of_cell = {(one.a.name, one.b.name): cells.get((one.a.name, one.b.name, row.key)) for one in mine}
-    made = (_pair(row, one, of_cell[one.a.name, one.b.name], rates.of(row), compared.margin) for one in mine)
-    pairs = tuple(one for one in made if one is not None)
-    known = (one for one in of_cell.values() if one is not None and one.verdict is not Verdict.EQUIVALENT)
-    delays = {
-        name: doubt.delay_share for name, found in doubts.items() for doubt in found if doubt.delay_share is not None
-    }
-    stands = bool(pairs) and all(_stands(one, delays, compared.margin) for one in pairs)
-    notes = [note for one in known for note in one.notes]
-    against = [
-        (f"{name}: {one.text}", stands and one.delay_share is not None)
-        for name, found in doubts.items()
-        for one in found
+    made = (_judged(row, one, of_cell[one.a.name, one.b.name], rates, compared.margin, troubles) for one in mine)
+    judged = [one for one in made if one is not None]
+    pairs = tuple(one.pair for one in judged)
+    of_sides = [
+        weighed(one.model_copy(update={"subject": name}), judged) for name, found in doubts.items() for one in found
     ]
-    told = [*(f"{text}{STANDS if is_harmless else ''}" for text, is_harmless in against), *notes]
+    losses = tuple(one for one in of_sides if one.is_loss)
+    notes = [weighed(note, judged) for one in of_cell.values() for note in _notes(one)]
+    against = (*(one for one in of_sides if not one.is_loss), *notes, *doubts_of_pairs(judged, troubles))
+    if row.is_typical:
+        against = (*against, *_doubts_of_modes(row, mine, judged))
+    grade = grade_of(judged, (*against, *losses))
+    slow = _slow_blocks(of_cell.values())
     return Effect(
         what=row.what,
+        key=row.named_as or row.key,
         workload=row.key.workload,
         layer=None if row.key.workload is not None else row.key.layer,
         metric=row.key.metric,
+        message_bytes=row.key.message_bytes if PATTERNS[row.key.pattern].has_size else None,
         is_typical=not is_tail,
-        readings=tuple(_reading(side, row, levels.get(side.name), doubts[side.name]) for side in sides),
+        is_mean=row.is_mean,
+        readings=tuple(
+            _reading(side, row, levels.get(side.name), doubts[side.name], slow.get(side.name, ())) for side in sides
+        ),
         pairs=pairs,
         ranks=_ranks([side.name for side in sides], pairs),
-        grade=_grade(
-            is_void=any(doubt.is_void for found in doubts.values() for doubt in found),
-            is_decided=any(one.verdict.leader or one.verdict is Verdict.EQUIVALENT for one in pairs),
-            is_doubted=bool(notes) or not all(is_harmless for _, is_harmless in against),
-        ),
-        doubts=tuple(dict.fromkeys(told)),
+        grade=grade,
+        doubts=tuple(dict.fromkeys(against)),
+        unseen_share=_unseen(of_cell.values()) if grade is Grade.CLEAR else None,
+        losses=losses,
     )
+
+
+def _doubts_of_modes(row: Row, pairings: Sequence[Pairing], judged: Sequence[Judged]) -> Iterator[Doubt]:
+    """Yield where a median lies between two modes of the samples, and their mean does not bear the verdict out.
+
+    A few samples more in one mode move such a median by all that the modes are apart, and the mean by next to nothing.
+    """
+    by_ends = {(one.pair.fabric_a, one.pair.fabric_b): one for one in judged}
+    for pairing in pairings:
+        one = by_ends.get((pairing.a.name, pairing.b.name))
+        cells = [(side.name, side.cells[row.key]) for side in (pairing.a, pairing.b)]
+        if one is None or one.is_open or any(cell.means is None for _, cell in cells):
+            continue
+        between = [name for name, cell in cells if splits_median(cell.pooled)]
+        known = _ratio_of_samples(replace(row, is_mean=True), pairing) if between else None
+        left = Decision.UNDECIDED if known is None else known.decide(one.rate, one.margin)
+        if between and (lost := one.loses(left)) is not Consequence.NOTHING:
+            yield Doubt.of(
+                f"the median on {' and '.join(between)} lies between two modes of the samples, where few of them move it far: ",
+                *("by their mean the ratio is ", times_number(1.0 if known is None else one.times(known.mean))),
+                consequence=lost,
+            )
+
+
+def _notes(one: Comparison | None) -> Sequence[Doubt]:
+    """Return what the table says beside a comparison, but for what a row weighs in its own numbers."""
+    if one is None or one.verdict is Verdict.EQUIVALENT:
+        return ()
+    return [note for note in one.notes if not note.is_loss and not note.is_group]
+
+
+def _unseen(cells: Iterable[Comparison | None]) -> float | None:
+    """Return the share of launches that could be a slow mode unseen; None where there were launches enough to meet a rare one."""
+    met = min((one.met for one in cells if one is not None), default=EQUIVALENT_LAUNCHES)
+    return unseen_share(met) if met < EQUIVALENT_LAUNCHES else None
 
 
 def _ranks(names: Sequence[str], pairs: Sequence[PairEffect]) -> tuple[tuple[str, ...], ...]:
@@ -176,7 +210,7 @@ def _ranks(names: Sequence[str], pairs: Sequence[PairEffect]) -> tuple[tuple[str
         ends: True
         for one in pairs
         if one.verdict.is_decided
-        for ends in [(one.fabric_a, one.fabric_b) if one.verdict.leader == "A" else (one.fabric_b, one.fabric_a)]
+        for ends in [(one.fabric_a, one.fabric_b) if one.verdict.leader is Letter.A else (one.fabric_b, one.fabric_a)]
     }
 
     def standing(name: str) -> tuple[int, float]:
@@ -191,63 +225,61 @@ def _ranks(names: Sequence[str], pairs: Sequence[PairEffect]) -> tuple[tuple[str
     return ranks(sorted(names, key=standing, reverse=True), wins)
 
 
-STANDS = "; who is faster would be the same without"
-"""Ends what is told of a delay that changes no verdict."""
+def _log_values(cell: CellMeasured, row: Row) -> Floats:
+    return cell.log_values if row.is_typical else log_of(_values(cell, row))
 
 
-def _stands(pair: PairEffect, delays: Mapping[str, float], margin: float) -> bool:
-    """Whether the verdict would be the same if the slower one had lost all of its delay, and the faster one none."""
-    if pair.verdict.leader is None or pair.low is None or pair.high is None:
-        return False
-    least, slower = (pair.low, pair.fabric_a) if pair.verdict.leader == "B" else (1 / pair.high, pair.fabric_b)
-    return least * (1.0 - delays.get(slower, 0.0)) > (1.0 + margin if pair.verdict.is_decided else 1.0)
-
-
-def _grade(*, is_void: bool, is_decided: bool, is_doubted: bool) -> Grade:
-    if is_void:
-        return Grade.VOID
-    if not is_decided:
-        return Grade.OPEN
-    return Grade.DOUBTFUL if is_doubted else Grade.CLEAR
-
-
-def _values(cell: CellMeasured, tail: float | None) -> Floats:
-    return cell.launch_values if tail is None else cell.tails.get(tail, np.full_like(cell.launch_values, np.nan))
+def _values(cell: CellMeasured, row: Row) -> Floats:
+    """Return what a row shows of each launch: its value, a tail of its samples, or their mean."""
+    if row.is_typical:
+        return cell.launch_values
+    found = cell.means if row.is_mean else cell.tails.get(row.tail or 0.0)
+    return np.full_like(cell.launch_values, np.nan) if found is None else found
 
 
 Level = tuple[float | None, float | None, float | None]
-"""A geometric mean over launches with its interval; None where no launch, or too few, tell."""
+"""A geometric mean over launches, of a tail their median, with its interval; None where no launch, or too few, tell."""
 
 
 def _level(side: Side, row: Row, sides: Sequence[Side], pairings: Sequence[Pairing], confidence: float) -> Level:
     """Return a fabric's level: the geometric mean over what all sides have, so that ratios of readings are the ratios shown."""
-    logs = log_of(_values(side.cells[row.key], row.tail))
+    logs = _log_values(side.cells[row.key], row)
     if pairings and pairings[0].is_paired:
         common = _common_blocks(row, sides, pairings)
         shared = logs[[block in common for block in side.blocks]]
         logs = shared if shared.size else logs
     elif len(side.runs) > 1:
         logs = run_means(logs, side.run_of)
-    level = paired_ratios(logs[np.newaxis, :], confidence)
+    if row.tail is not None:
+        median = median_interval(np.exp(logs[~np.isnan(logs)]), confidence, side.cells[row.key].rounding)
+        return (None if np.isnan(median.value) else median.value), median.low, median.high
+    level = paired_ratios(logs[np.newaxis, :], confidence, rounding=side.cells[row.key].rounding)
     value, low, high = (None if np.isnan(one[0]) else float(one[0]) for one in (level.ratio, level.low, level.high))
     return value if level.launches[0] else None, low, high
 
 
-def _reading(side: Side, row: Row, level: Level | None, doubts: Sequence[Doubt]) -> Reading:
+def _slow_blocks(cells: Iterable[Comparison | None]) -> dict[str, tuple[int, ...]]:
+    """Return of each fabric whose launches fall into two groups the blocks of the slow one."""
+    groups = [one.groups for one in cells if one is not None and one.groups is not None]
+    return {one.fabric: one.slow_blocks for one in groups}
+
+
+def _reading(side: Side, row: Row, level: Level | None, doubts: Sequence[Doubt], slow_blocks: Sequence[int]) -> Reading:
     if level is None:
         return Reading(
             fabric=side.name, value=None, low=None, high=None, launches=(None,) * len(side.blocks), note="gave nothing"
         )
-    values = _values(side.cells[row.key], row.tail)
+    values = _values(side.cells[row.key], row)
     return Reading(
         fabric=side.name,
         value=level[0],
         low=level[1],
         high=level[2],
         launches=tuple(None if np.isnan(value) else float(value) for value in values),
+        slow=tuple(place for place, block in enumerate(side.blocks) if block in slow_blocks),
         is_impossible=any(doubt.is_void for doubt in doubts),
         is_beyond_wire=any(doubt.is_beyond_wire for doubt in doubts),
-        note="; ".join(doubt.text for doubt in doubts if doubt.is_void),
+        note="; ".join(str(doubt) for doubt in doubts if doubt.is_void),
     )
 
 
@@ -256,79 +288,190 @@ def _common_blocks(row: Row, sides: Sequence[Side], pairings: Sequence[Pairing])
     common: set[int] | None = None
     for side in sides:
         if row.key in side.cells:
-            logs = log_of(_values(side.cells[row.key], row.tail))
+            logs = _log_values(side.cells[row.key], row)
             mine = {block for block, value in zip(side.blocks, logs, strict=True) if not np.isnan(value)}
             common = mine if common is None else common & mine
-    return {block for block in common or () if not any(_is_left_out(block, row.key, pairing) for pairing in pairings)}
+    apart = (pairing.blocks_left_out(row.key) for pairing in pairings if row.key in pairing.a.cells)
+    return (common or set()).difference(*apart)
 
 
-def _is_left_out(block: int, key: CellKey, pairing: Pairing) -> bool:
-    return key in pairing.a.cells and pairing.is_left_out(block, key)
-
-
-def _pair(row: Row, pairing: Pairing, compared: Comparison | None, rate: float, margin: float) -> PairEffect | None:
-    known = _tail_ratio(row, pairing) if row.tail is not None else None if compared is None else log_ratio_of(compared)
-    if row.tail is None and compared is None:
+def _judged(
+    row: Row, pairing: Pairing, compared: Comparison | None, rates: ErrorRates, margin: float, troubles: Troubles
+) -> Judged | None:
+    """Return a pair of a row with its verdict and what that rests on; None where nothing is known of it."""
+    rate = rates.of(row)
+    if row.is_typical and compared is None:
         return None
-    mean = known.mean if known is not None else log(compared.ratio) if compared is not None else None
-    if mean is None:
-        return None
-    metric = row.key.metric
-    low = high = None
-    verdict = Verdict.NOT_ENOUGH_DATA
-    if known is not None:
-        low, high = known.bounds(rate)
-        decision = known.decide(rate, margin)
-        if compared is not None and compared.is_mixed:
-            log_a, log_b = _compared_logs(row, pairing)
-            code = np.array([DECISIONS.tolist().index(decision)])
-            is_mixed = np.ones(1, dtype=np.bool_)
-            decision = DECISIONS[guarded((log_b - log_a)[np.newaxis, :], code, is_mixed, margin, 1.0 - rate)[0]]
-        thin = survivors((pairing.a, pairing.b), (row.key,))[0]
-        verdict = withheld(verdict_of(decision, metric), thin, pairing, (row.key,))
-    sign = -1.0 if metric.is_lower_better else 1.0
-    ends = sorted(exp(sign * end) for end in (low, high)) if low is not None and high is not None else [None, None]
+    known = None if compared is None else log_ratio_of(compared)
+    groups, worse = None if compared is None else compared.groups, None
+    if not row.is_typical:
+        known = _ratio_of_samples(row, pairing)
+        groups, worse = _groups_of_samples(row, pairing)
     values = _levels(row, pairing)
-    return PairEffect(
+    if known is None and min(values) <= 0:
+        return None
+    mean = known.mean if known is not None and row.tail is None else log(values[1] / values[0])
+    metric = row.key.metric
+    open_pair = PairEffect(
         fabric_a=pairing.a.name,
         fabric_b=pairing.b.name,
-        times=exp(sign * mean),
-        low=ends[0],
-        high=ends[1],
-        verdict=verdict,
-        words=difference(metric, verdict, *values, margin=margin),
+        times=exp(mean if not metric.is_lower_better else -mean),
+        low=None,
+        high=None,
+        verdict=Verdict.NOT_ENOUGH_DATA,
+        words="",
         value_a=values[0],
         value_b=values[1],
-        more_blocks_needed=None if compared is None or row.tail is not None else compared.more_blocks_needed,
+        more_blocks_needed=None if compared is None or not row.is_typical else compared.more_blocks_needed,
+        printed_step=None if compared is None or not row.is_typical else compared.printed_step,
+    )
+    judged = Judged(
+        open_pair,
+        metric.is_lower_better,
+        pairing.a.cells[row.key].subject,
+        rate,
+        margin,
+        known,
+        None if known is None else groups,
+        _span(row, pairing) if known is not None else None,
+        pairing.single_runs,
+        _sessions(row, pairing),
+        troubles.usual_of_sessions(open_pair, pairing.a.cells[row.key].subject),
+        rates.sessions,
+        _known_values(row, pairing),
+        worse,
+    )
+    return replace(judged, pair=_shown(row, pairing, judged, values))
+
+
+def _shown(row: Row, pairing: Pairing, judged: Judged, values: tuple[float, float]) -> PairEffect:
+    """Return a pair with its verdict, and with the interval of its ratio where that holds whatever sessions differ by."""
+    known, metric, verdict = judged.known, row.key.metric, Verdict.NOT_ENOUGH_DATA
+    ends: list[float] = []
+    if known is not None:
+        if not pairing.is_of_one_occasion:
+            sign = -1.0 if metric.is_lower_better else 1.0
+            ends = sorted(exp(sign * end) for end in _bounds(row, judged, known))
+            ends = [min(ends[0], judged.pair.times), max(ends[1], judged.pair.times)]
+        found = verdict_of(judged.decide(), metric, is_unresolved=known.is_unresolved(judged.margin))
+        verdict = withheld(found, survivors((pairing.a, pairing.b), (row.key,))[0], pairing, (row.key,))
+    return judged.pair.model_copy(
+        update={
+            "low": ends[0] if ends else None,
+            "high": ends[1] if ends else None,
+            "verdict": verdict,
+            "words": difference(metric, verdict, *values, margin=judged.margin),
+        }
     )
 
 
+def _replicates(row: Row, pairing: Pairing) -> tuple[Floats, Floats]:
+    """Return the log values of both sides for each replicate, NaN where there is none."""
+    return pairing.replicates(row.key, *(_log_values(side.cells[row.key], row) for side in (pairing.a, pairing.b)))
+
+
+def _groups_of_samples(row: Row, pairing: Pairing) -> tuple[LaunchGroups | None, tuple[float, float] | None]:
+    """Return the two groups of launches in a tail's own values, and how many times worse the slow ones are than its others.
+
+    A few launches with stalls are no slow launches: their medians tell nothing of them.
+    """
+    if not pairing.is_paired:
+        return None, None
+    logs = _replicates(row, pairing)
+    found = find_slow_modes(logs[0][np.newaxis, :], logs[1][np.newaxis, :])
+    for side, of_side, is_mixed, slower in zip(
+        (pairing.a, pairing.b), logs, found.is_mixed[:, 0], found.slower[:, 0], strict=True
+    ):
+        if is_mixed:
+            is_slow = found.is_slow[0]
+            rounding = ratio_rounding(pairing.a.cells[row.key], pairing.b.cells[row.key])
+            groups = SlowMode(side.name, is_slow, float(slower)).groups(pairing, logs[1] - logs[0], rounding)
+            worse = np.exp(of_side[is_slow] - np.nanmedian(of_side[~is_slow]))
+            return groups, (float(np.nanmin(worse)), float(np.nanmax(worse)))
+    return None, None
+
+
+def _bounds(row: Row, judged: Judged, known: LogRatio) -> tuple[float, float]:
+    """Return the interval of a row's log ratio; where blocks are of several sessions it holds that of the sessions' means too."""
+    low, high = _of_usual(row, judged, known).bounds(judged.rate)
+    of_sessions = judged.of_sessions
+    if of_sessions is None:
+        return low, high
+    least, most = of_sessions.bounds(judged.rate_of_sessions)
+    return min(low, least), max(high, most)
+
+
+def _of_usual(row: Row, judged: Judged, known: LogRatio) -> LogRatio:
+    """Return what the interval of a row is of: of a tail whose launches are in two groups those that are more."""
+    if row.tail is None or judged.groups is None:
+        return known
+    return max(judged.parts, key=lambda part: part.launches)
+
+
+def _sessions(row: Row, pairing: Pairing) -> tuple[float, ...]:
+    """Return the mean log ratio of each session; a single one, or none, where sides are not paired by block."""
+    if not pairing.is_paired:
+        return ()
+    log_a, log_b = _replicates(row, pairing)
+    return tuple(map(float, pairing.session_means(row.key, log_b - log_a)))
+
+
+def _known_values(row: Row, pairing: Pairing) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return the log values of both sides that are compared."""
+    of_a, of_b = (tuple(map(float, logs[~np.isnan(logs)])) for logs in _compared_logs(row, pairing))
+    return of_a, of_b
+
+
+def _span(row: Row, pairing: Pairing) -> tuple[float, float] | None:
+    """Return the least and the largest log ratio of a block; None where nothing pairs."""
+    if not pairing.is_paired:
+        return None
+    log_a, log_b = _compared_logs(row, pairing)
+    return float(np.nanmin(log_b - log_a)), float(np.nanmax(log_b - log_a))
+
+
 def _levels(row: Row, pairing: Pairing) -> tuple[float, float]:
-    """Return the geometric means of both sides over what is compared."""
-    logs = _compared_logs(row, pairing)
-    return tuple(exp(float(np.nanmean(one))) for one in logs)  # type: ignore[return-value]
+    """Return the geometric means of both sides over what is compared; of a tail the medians."""
+    of_a, of_b = (
+        exp(float(np.nanmean(one))) if row.tail is None else float(np.nanmedian(np.exp(one)))
+        for one in _compared_logs(row, pairing)
+    )
+    return of_a, of_b
 
 
 def _compared_logs(row: Row, pairing: Pairing) -> tuple[Floats, Floats]:
-    if row.tail is None:
-        log_a, log_b = pairing.log_values(row.key)
-    else:
-        log_a, log_b = pairing.replicates(
-            row.key, *(log_of(_values(side.cells[row.key], row.tail)) for side in (pairing.a, pairing.b))
-        )
+    log_a, log_b = _replicates(row, pairing)
     if not pairing.is_paired:
         return log_a, log_b
     both = ~(np.isnan(log_a) | np.isnan(log_b))
     return (log_a[both], log_b[both]) if both.any() else (log_a, log_b)
 
 
-def _tail_ratio(row: Row, pairing: Pairing) -> LogRatio | None:
+def _ratio_of_samples(row: Row, pairing: Pairing) -> LogRatio | None:
+    """Return the log ratio of what a row shows of the samples: a tail, or the mean."""
     log_a, log_b = _compared_logs(row, pairing)
-    floor = clock_deviation(pairing.a.cells[row.key], pairing.b.cells[row.key])
+    return _log_ratio(pairing, log_a, log_b, ratio_rounding(pairing.a.cells[row.key], pairing.b.cells[row.key]))
+
+
+def log_ratio_over(pairing: Pairing, keys: Sequence[CellKey]) -> LogRatio | None:
+    """Return how many times better B is over some cells, times and rates alike: the mean of the log ratios of each block.
+
+    None where too few launches allow a statement.
+    """
+    signs = [-1.0 if key.metric.is_lower_better else 1.0 for key in keys]
+    sides = zip(*(pairing.log_values(key) for key in keys), strict=True)
+    log_a, log_b = (
+        np.mean([sign * logs for sign, logs in zip(signs, of_side, strict=True)], axis=0) for of_side in sides
+    )
+    found = _log_ratio(pairing, log_a, log_b, rounding_over(pairing, keys))
+    return None if found is None or (pairing.is_paired and found.launches < FEWEST_PAIRS) else found
+
+
+def _log_ratio(pairing: Pairing, log_a: Floats, log_b: Floats, rounding: Rounding) -> LogRatio | None:
     ratios = (
-        paired_ratios((log_b - log_a)[np.newaxis, :], least_deviation=floor)
+        paired_ratios((log_b - log_a)[np.newaxis, :], rounding=rounding)
         if pairing.is_paired
-        else unpaired_ratios(log_a, log_b, least_deviation=floor)
+        else unpaired_ratios(log_a, log_b, rounding=rounding, is_alike=pairing.are_runs)
     )
     if np.isnan(ratios.p_value[0]):
         return None
@@ -337,11 +480,5 @@ def _tail_ratio(row: Row, pairing: Pairing) -> LogRatio | None:
         float(ratios.log_deviation[0]),
         int(ratios.launches[0]),
         float(ratios.degrees_of_freedom[0]),
-    )
-
-
-def key_parts(one: CellKey | Comparison) -> tuple[object, ...]:
-    """Return what tells one cell from another, alike for a key and for a comparison."""
-    return tuple(
-        getattr(one, name) for name in ("layer", "pattern", "receive", "message_bytes", "metric", "variant", "workload")
+        rounding_bound=float(ratios.rounding_bound[0]),
     )

@@ -11,12 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-import numpy as np
-
 from fabricbench.analysis.findings import CellKey, WorkloadName
 from fabricbench.analysis.measured import Side, workload_of
 from fabricbench.analysis.wording import enumeration
-from fabricbench.record.farm_lines import DONE, JOBS
+from fabricbench.record.farm_lines import INPUTS_FACT, JOBS_DONE_FACT, OUTPUTS_FACT
 from fabricbench.record.lines import RankInfo
 from fabricbench.record.workload_cells import MPI_FACT, PROGRAM_FACT
 
@@ -42,18 +40,25 @@ class Difference:
 
 
 def differences(sides: Sequence[Side]) -> Iterator[Difference]:
-    """Yield the facts that differ between launches of sides of the same runs."""
-    facts: dict[tuple[tuple[str, ...], WorkloadName, str, bool, str, str | None], dict[str, set[str]]] = {}
+    """Yield the facts that differ between launches of sides of the same runs.
+
+    Which jobs of a farm were done is no such fact: what failed is counted (`lost_launches.survivors`). What jobs read and wrote is
+    compared between launches that did the same ones.
+    """
+    facts: dict[tuple[tuple[str, ...], WorkloadName, str, bool, str, str | None, str], dict[str, set[str]]] = {}
     for side in sides:
         runs = tuple(str(run.path) for run in side.runs)
         for part in filter(None, (launch.summary.workload for launch in side.launches)):
             for is_asked, noted in ((False, part.fixed), (True, part.definition)):
                 for what, fact in noted.items():
+                    if what == JOBS_DONE_FACT:
+                        continue
+                    jobs = part.fixed.get(JOBS_DONE_FACT, "") if what in (INPUTS_FACT, OUTPUTS_FACT) else ""
                     # Sides that name another MPI are to have it, and programs that are built with it.
                     asked_for = side.fabric.mpi if what in (MPI_FACT, PROGRAM_FACT) else None
-                    key = (runs, workload_of(part), part.name, is_asked, what, asked_for)
+                    key = (runs, workload_of(part), part.name, is_asked, what, asked_for, jobs)
                     facts.setdefault(key, {}).setdefault(fact, set()).add(side.name)
-    for (_, workload, name, _, what, _), found in facts.items():
+    for (_, workload, name, _, what, *_), found in facts.items():
         if len(found) > 1:
             yield Difference(workload, name, what, {fact: frozenset(names) for fact, names in found.items()})
     yield from _other_places(sides)
@@ -91,25 +96,8 @@ def _placed(ranks: Sequence[RankInfo]) -> str:
 
 def unequal_work(sides: Sequence[Side], keys: Sequence[CellKey]) -> tuple[str, ...]:
     """Return in words what makes the work of these cells another one on one side than on another; nothing where it is the same."""
-    return (*_other_facts(sides, keys), *_fewer_jobs(sides, keys))
-
-
-def _other_facts(sides: Sequence[Side], keys: Sequence[CellKey]) -> tuple[str, ...]:
     wanted = {key.workload for key in keys if key.workload is not None}
     if not wanted:
         return ()
     told = [f"its {one}" for one in differences(sides) if one.workload in wanted]
     return tuple(f"{one}: more differs than the network, so nothing is compared" for one in told)
-
-
-def _fewer_jobs(sides: Sequence[Side], keys: Sequence[CellKey]) -> tuple[str, ...]:
-    """Return in words that farms did not do as many jobs on all sides: a time for fewer jobs compares with no other."""
-    for key in keys:
-        told = [side.cells[key].values for side in sides]
-        if not all(DONE in values and JOBS in values for values in told):
-            continue
-        counts = [(int(np.nansum(values[DONE])), int(np.nansum(values[JOBS]))) for values in told]
-        if any(done * counts[0][1] != counts[0][0] * jobs for done, jobs in counts):
-            parts = [f"{done:,} of {jobs:,} on {side.name}" for side, (done, jobs) in zip(sides, counts, strict=True)]
-            return (f"jobs done are {enumeration(parts)}: times of unequal work are not compared",)
-    return ()

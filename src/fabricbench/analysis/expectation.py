@@ -25,10 +25,14 @@ from fabricbench.analysis.findings.loads import Agreement, LoadExpectation
 from fabricbench.analysis.measured import Floats, Side, key_of, unjudged
 from fabricbench.analysis.summary import geometric_mean
 from fabricbench.model import Layer, Pattern
-from fabricbench.patterns import PATTERNS, Family
+from fabricbench.pattern_facts import Family
+from fabricbench.patterns import PATTERNS
 from fabricbench.record.kernel_lines import KernelProfile, KernelRun
 from fabricbench.record.lines import InterfaceBytes, is_rdma_port
+from fabricbench.record.setup import Setup
 from fabricbench.record.store import StoredLaunch
+from fabricbench.record.workload_cells import Measures
+from fabricbench.statistics.ratios import EXACT, Rounding
 from fabricbench.testbed.model import Fabric
 from fabricbench.testbed.wire import ETHERNET_HEADER_BYTES, IP_HEADER_BYTES, TCP_HEADER_BYTES
 
@@ -72,7 +76,7 @@ def _message_seconds(side: Side) -> float | None:
     trips = {
         key.message_bytes: float(np.nanmedian(cell.launch_values))
         for key, cell in side.cells.items()
-        if key.layer is Layer.MPI and key.pattern is Pattern.PINGPONG and not key.variant
+        if key.layer is Layer.MPI and key.pattern is Pattern.PINGPONG and key.setup == Setup()
     }
     return trips[min(trips)] * 1e-9 / 2 if trips else None
 
@@ -95,12 +99,14 @@ def expect(
     measured: Mapping[int, float],
     margin: float,
     confidence: float,
+    rounding: Rounding = EXACT,
 ) -> LoadExpectation | None:
     """Return what runs on the faster fabric, by block, let expect of the slower one; None: nothing is known.
 
     `measured` has, by block, the logarithm of how many times better the faster fabric was: both ratios of a block share its run
     on the faster fabric, so that what they differ by is paired. Messages count only where both fabrics tell what one takes; where
-    the wires are alike too, there is nothing to expect. Intervals are of the scatter of launches alone.
+    the wires are alike too, there is nothing to expect. Intervals are of the scatter of launches alone, and of
+    the `rounding` of what was measured.
     """
     if fast is None or slow is None or not runs:
         return None
@@ -118,7 +124,7 @@ def expect(
     messages = median(run.messages or 0 for run in runs.values())
     seconds = float(np.exp(np.mean([np.log(run.seconds) for run in runs.values()])))
     over = np.array([measured.get(block, np.nan) for block in runs]) - expected
-    excess = geometric_mean(over, confidence)
+    excess = geometric_mean(over, confidence, rounding)
     # Where the faster fabric has the longer time on the wire, overlap makes more of the ratio, not less of it.
     is_turned = slow.seconds(payload, messages) < fast.seconds(payload, messages)
     return LoadExpectation(
@@ -237,11 +243,12 @@ def _seconds_of_most(launch: StoredLaunch) -> float | None:
 
 
 def _told_seconds(launch: StoredLaunch) -> float | None:
-    """Return the time that a program told of one run; None where it is judged by a rate."""
+    """Return the time that a program told of one run; None where it is judged by anything else."""
     part, kernel = launch.summary.workload, launch.summary.kernel
     if kernel is not None and kernel.runs:
         return float(np.mean([run.seconds for run in kernel.runs]))
-    return part.figures[0].value if part is not None and part.figures and part.figures[0].better == "lower" else None
+    first = part.figures[0] if part is not None and part.figures else None
+    return first.value if first is not None and first.kind is Measures.RUN_TIME else None
 
 
 def _whole_seconds(launch: StoredLaunch) -> float | None:

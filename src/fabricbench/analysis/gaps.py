@@ -1,13 +1,15 @@
-"""Halves of a pair that were not measured close together: what drifted in between would be in their ratio, so they are no pair.
+"""Pauses: halves of a pair that were not measured close together, and blocks that were measured in several sessions.
 
-Found from the launches' own times. A run of today keeps halves close (`campaign.order`); one of an earlier version may hold a
-launch that was retried after all others, or resumed days later.
+What drifted between two halves would be in their ratio, so they are no pair. What one session, a day say, does to a ratio is in all
+of its blocks, so blocks of one session are no repetitions of what differs from session to session. Both are found from the
+launches' own times. A run of today keeps halves close (`campaign.order`); one of an earlier version may hold a launch that was
+retried after all others, or resumed days later.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median_low
@@ -20,6 +22,16 @@ WIDE_FACTOR = 3.0
 
 WIDE_SECONDS = 60.0
 """...and longer than this: in less, neighbours and temperature rarely change."""
+
+
+PAUSE_SECONDS = 3600.0
+"""Nothing measured for an hour: when a run goes on, neighbours, temperature, memory, and perhaps the nodes, are others."""
+
+SMALL_SESSION = 0.25
+"""Of the blocks of the largest session: one of fewer, a block that was measured again say, does not stand for another day."""
+
+BlockSessions = Mapping[tuple[int, str], int]
+"""The session, from 0, of each block of each subject."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +82,23 @@ def mispaired(a: Side, b: Side) -> frozenset[tuple[int, str]]:
     if a.run is not b.run:
         return frozenset()
     return frozenset((gap.block, gap.subject) for gap in wide(find_gaps((*a.launches, *b.launches))))
+
+
+def sessions_of(launches: Iterable[StoredLaunch]) -> BlockSessions:
+    """Return in which session each block of a run was measured: sessions lie PAUSE_SECONDS apart or more.
+
+    One of few blocks counts with the one before it. Launches that tell no start are passed over.
+    """
+    found: dict[tuple[int, str], int] = {}
+    session, last_end = 0, None
+    for launch in sorted((one for one in launches if _started_seconds(one) > 0), key=_started_seconds):
+        session += last_end is not None and _started_seconds(launch) - last_end > PAUSE_SECONDS
+        last_end = max(_ended_seconds(launch), last_end or 0.0)
+        found.setdefault((launch.block, subject_of(launch)), session)
+    blocks = Counter(dict(found).values())
+    least = SMALL_SESSION * max(blocks.values(), default=0)
+    large = sorted(one for one, number in blocks.items() if number >= least)
+    return {key: max(sum(one <= mine for one in large) - 1, 0) for key, mine in found.items()}
 
 
 def wide(gaps: Iterable[Gap]) -> list[Gap]:

@@ -3,23 +3,25 @@
 How the answer is chosen (docs/dossier.md tells it to readers):
 
     1. rows are those of `effects`: applications, then the layers that programs talk through; layers below explain
-    2. who wins four fifths of the leading rows takes the sentence, in absolute values; where rows speak for both, both are named
-    3. "it depends on the size" leads only with a crossing in a layer that users meet, decided on both sides, measured closely
+    2. who wins four fifths of the leading rows takes the sentence, in absolute values; where rows speak for both, both are named;
+       a row counts for its fabric only where the other sizes of its curve bear it out, by their number and by their mean
+    3. "it depends on the size" leads where as many rows are contested so, or rows speak for both and a curve crosses once
     4. exceptions follow, each decided within the error of all comparisons; breadth is claimed only where nothing is slower
-    5. where the instrument is in doubt for what the sentence says, it says "seems"
+    5. where a row that it quotes is in doubt, it says "seems"
 
 1 is `effects`, 2 and 5 are `answer`, 3 and 4 are `single_sizes`.
 
-What to measure next comes from what is open: at most three lines, the most useful first. An instrument in doubt spoils whatever
-else is measured; then replication that the comparison lacks altogether; then the blocks that settle what is open where users meet
-it; sizes where the answer changes; applications; launches for "equivalent".
+What to do next comes from what is open: at most four lines, an action each, the most useful first. An instrument in doubt spoils
+whatever else is measured, and its cause is named where it is known; then replication that the comparison lacks altogether; then the
+blocks that settle what is open where users meet it; applications; prices; sizes where the answer changes; launches for
+"equivalent".
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from math import exp, log
+from collections.abc import Callable, Iterable, Sequence
+from math import log
 from pathlib import Path
 from shlex import join, quote
 from typing import Protocol
@@ -28,43 +30,57 @@ import numpy as np
 
 from fabricbench.analysis.answer import answer_of
 from fabricbench.analysis.change import changed_name, changes_of, is_change
-from fabricbench.analysis.comparing import Pairing
-from fabricbench.analysis.effects import Compared, ErrorRates, effect_of, error_rates, key_parts
-from fabricbench.analysis.findings import Comparison, Effect, Grade, Headline, Replication, Verdict
+from fabricbench.analysis.comparing import subjects_of
+from fabricbench.analysis.effects import Compared, ErrorRates, effect_of, error_rates
+from fabricbench.analysis.evidence import evidence_of
+from fabricbench.analysis.findings import CellKey, Comparison, Effect, Grade, Headline, Replication, Verdict
+from fabricbench.analysis.grading import Troubles
 from fabricbench.analysis.measured import Side
+from fabricbench.analysis.pairing import Pairing
 from fabricbench.analysis.rows import Row, choose_rows
 from fabricbench.analysis.single_sizes import size_verdict
-from fabricbench.analysis.wording import enumeration, percent, what
+from fabricbench.analysis.wording import percent, what
 from fabricbench.model import Layer, Pattern
-from fabricbench.patterns import PATTERNS, Family
-from fabricbench.quantity import count, format_bytes, with_ranges, without_numbers
-from fabricbench.statistics.decision import EQUIVALENT_LAUNCHES, POWER
+from fabricbench.pattern_facts import Family
+from fabricbench.patterns import PATTERNS
+from fabricbench.quantity import count, format_bytes
+from fabricbench.statistics.decision import EQUIVALENT_LAUNCHES, FEWEST_PAIRS, POWER
 from fabricbench.statistics.dependence import pooled_lag_one
 
-MOST_NAMED = 2
-"""Rows that a line of evidence names; each row carries its own mark as well."""
+IN_DOUBT = (Grade.VOID, Grade.ALARM, Grade.DOUBTFUL)
+"""The grades of what cannot be relied on, the gravest first."""
 DEPENDENCE_LEVEL = 0.01
 """Chance of doubting blocks that do not depend on each other."""
 
 
-def write_headline(compared: Compared) -> Headline:
-    """Return the first screen but for what to do next and how to reproduce it, which only whoever knows the run can add."""
-    rows = choose_rows(compared.sides, compared.ladder)
-    found = len(compared.cells) + len(compared.curves)
-    rates = error_rates(rows, len(compared.pairings), found, compared.confidence)
-    effects = _effects(compared, rows, rates)
-    rows = rows * (len(effects) // max(len(rows), 1))
+Verdicts = dict[tuple[str, str, CellKey], Verdict]
+"""Of the rows of the first screen: both fabrics and the cell, and what is said of them."""
+
+
+def write_headline(compared: Compared) -> tuple[Headline, Verdicts]:
+    """Return the first screen but for what to do next and how to reproduce it, which only whoever knows the run can add.
+
+    And the verdicts of its rows: one ratio has one verdict, wherever it stands.
+    """
+    rows, effects, rates = rows_of(compared)
     leading = [effect for row, effect in zip(rows, effects, strict=True) if row.is_leading]
     mildest = min((row.tail for row in rows if row.tail is not None), default=None)
     tails = [effect for row, effect in zip(rows, effects, strict=True) if row.tail is not None and row.tail == mildest]
     shown = [*leading, *tails]
-    answer = answer_of(compared, leading, rates)
-    in_doubt = any(one.grade in (Grade.DOUBTFUL, Grade.VOID) for one in answer.quoted)
-    return Headline(
+    of_samples = [effect for row, effect in zip(rows, effects, strict=True) if not row.is_typical]
+    answer = answer_of(compared, leading, of_samples, rates)
+    in_doubt = any(one.grade in IN_DOUBT for one in answer.quoted)
+    verdicts = {
+        (pair.fabric_a, pair.fabric_b, row.key): pair.verdict
+        for row, effect in zip(rows, effects, strict=True)
+        for pair in effect.pairs
+        if row.is_typical
+    }
+    headline = Headline(
         sentence=answer.sentence,
         exceptions=answer.exceptions,
         detail=answer.detail,
-        evidence=_evidence(shown),
+        evidence=evidence_of(shown),
         in_doubt=in_doubt,
         effects=tuple(shown),
         more_effects=tuple(one for one in effects if one not in shown),
@@ -72,26 +88,43 @@ def write_headline(compared: Compared) -> Headline:
         if is_change(compared.pairings)
         else None,
     )
+    return headline, verdicts
+
+
+def rows_of(compared: Compared) -> tuple[list[Row], list[Effect], ErrorRates]:
+    """Return the rows that are chosen, what each of them shows, and the error that they were given."""
+    rows = choose_rows(compared.sides, compared.ladder)
+    found = len(compared.cells) + len(compared.curves)
+    rates = error_rates(rows, len(compared.pairings), found, compared.confidence)
+    effects = _effects(compared, rows, rates)
+    return rows * (len(effects) // max(len(rows), 1)), effects, rates
+
+
+def as_on_screen(cells: Iterable[Comparison], verdicts: Verdicts) -> list[Comparison]:
+    """Return the comparisons, those that are rows of the first screen with the verdict that they have there."""
+    return [
+        one.model_copy(update={"verdict": verdicts.get((one.fabric_a, one.fabric_b, one.key), one.verdict)})
+        for one in cells
+    ]
 
 
 def _effects(compared: Compared, rows: Sequence[Row], rates: ErrorRates) -> list[Effect]:
-    by_key = {(one.fabric_a, one.fabric_b, key_parts(one)): one for one in compared.cells}
+    by_key = {(one.fabric_a, one.fabric_b, one.key): one for one in compared.cells}
     table = {
         (pairing.a.name, pairing.b.name, row.key): one
         for pairing in compared.pairings
         for row in rows
-        if (one := by_key.get((pairing.a.name, pairing.b.name, key_parts(row.key)))) is not None
+        if (one := by_key.get((pairing.a.name, pairing.b.name, row.key))) is not None
     }
-    unrest, dependence = _unrest(compared.cells), dependence_of(compared)
+    troubles = Troubles(_unrest(compared.cells), dependence_of(compared), _scatter_of_sessions(compared))
     groups: list[tuple[Sequence[Side], Sequence[Pairing]]] = [(compared.sides, compared.pairings)]
     if is_change(compared.pairings):
         groups = [((pairing.a, pairing.b), (pairing,)) for pairing in compared.pairings]
-    made = [
-        _named(effect_of(row, sides, pairings, table, rates, compared), pairings, len(groups))
+    return [
+        _named(effect_of(row, sides, pairings, table, rates, compared, troubles), pairings, len(groups))
         for sides, pairings in groups
         for row in rows
     ]
-    return [_in_doubt(_weighed(one, unrest), dependence) for one in made]
 
 
 def _named(effect: Effect, pairings: Sequence[Pairing], groups: int) -> Effect:
@@ -101,31 +134,33 @@ def _named(effect: Effect, pairings: Sequence[Pairing], groups: int) -> Effect:
     return effect.model_copy(update={"what": f"{changed_name(pairings[0])}: {effect.what}"})
 
 
-def dependence_of(compared: Compared) -> str:
-    """Return in words that the ratios of neighbouring blocks resemble each other; empty where they do not, or nobody can tell.
+def dependence_of(compared: Compared) -> dict[tuple[str, str, str], float]:
+    """Return the lag-1 correlation of blocks, by both sides and the subject, where neighbouring blocks resemble each other.
 
-    Then there are fewer independent blocks than intervals reckon with. Network cells are pooled, the order of blocks is exchanged.
+    Then there are fewer independent blocks than intervals reckon with. The cells of a subject are pooled, the order of blocks is
+    exchanged.
     """
-    found = []
+    rows = {
+        (pairing.a.name, pairing.b.name, subject): np.stack([pairing.log_ratios(key) for key in keys])
+        for pairing in compared.pairings
+        if pairing.is_paired
+        for subject, keys in subjects_of(pairing).items()
+    }
+    found = {name: pooled_lag_one(values) for name, values in rows.items()}
+    level = DEPENDENCE_LEVEL / max(len(rows), 1)
+    return {name: lag.autocorrelation for name, lag in found.items() if lag is not None and lag.p_value < level}
+
+
+def _scatter_of_sessions(compared: Compared) -> dict[tuple[str, str, str], float]:
+    """Return the median over a subject's tests of how much the means of sessions scatter, where blocks are of several."""
+    found = {}
     for pairing in compared.pairings:
-        keys = [key for key in pairing.keys if key.layer is not Layer.MEMORY]
-        if not pairing.is_paired or not keys:
-            continue
-        lag = pooled_lag_one(np.stack([pairing.log_ratios(key) for key in keys]), np.random.default_rng(1))
-        if lag is not None and lag.p_value < DEPENDENCE_LEVEL / len(compared.pairings):
-            found.append(lag.autocorrelation)
-    if not found:
-        return ""
-    return (
-        f"ratios of neighbouring blocks resemble each other (lag-1 correlation {max(found):.2f}): intervals are too narrow, "
-        "measure again, or longer"
-    )
-
-
-def _in_doubt(effect: Effect, text: str) -> Effect:
-    if not text or effect.grade in (Grade.OPEN, Grade.VOID):
-        return effect
-    return effect.model_copy(update={"grade": Grade.DOUBTFUL, "doubts": (*effect.doubts, text)})
+        for subject, keys in subjects_of(pairing).items() if pairing.sessions else ():
+            means = [pairing.session_means(key, pairing.log_ratios(key)) for key in keys]
+            scatter = [float(np.std(one, ddof=1)) for one in means if one.size > 1]
+            if scatter:
+                found[pairing.a.name, pairing.b.name, subject] = float(np.median(scatter))
+    return found
 
 
 def _unrest(cells: Sequence[Comparison]) -> float:
@@ -134,40 +169,7 @@ def _unrest(cells: Sequence[Comparison]) -> float:
     return max((abs(log(one.ratio)) for one in control), default=0.0)
 
 
-def _weighed(effect: Effect, unrest: float) -> Effect:
-    """Return an effect in doubt where it is no larger than what the machine itself changed by."""
-    if effect.grade is not Grade.CLEAR or all(
-        abs(log(pair.times)) > unrest for pair in effect.pairs if pair.verdict.leader
-    ):
-        return effect
-    text = (
-        f"the memory control differs by as much ({percent(exp(unrest) - 1)}): the machine changed between the launches"
-    )
-    return effect.model_copy(update={"grade": Grade.DOUBTFUL, "doubts": (*effect.doubts, text)})
-
-
-def _evidence(effects: Iterable[Effect]) -> tuple[str, ...]:
-    """Return what is in doubt, effects whose doubts differ in figures only together, with their ranges, the impossible first."""
-    grouped: dict[tuple[bool, str], list[tuple[str, str]]] = {}
-    for one in effects:
-        for doubt in one.doubts if one.grade in (Grade.DOUBTFUL, Grade.VOID) else ():
-            grouped.setdefault((one.grade is not Grade.VOID, without_numbers(doubt)), []).append((one.what, doubt))
-    return tuple(
-        f"{'doubtful' if is_doubt else 'void'}: {_few(list(dict.fromkeys(what for what, _ in told)))}: "
-        + with_ranges([doubt for _, doubt in told])
-        for (is_doubt, _), told in sorted(grouped.items(), key=lambda item: item[0][0])
-    )
-
-
-def _few(names: Sequence[str]) -> str:
-    return (
-        enumeration(names)
-        if len(names) <= MOST_NAMED
-        else f"{', '.join(names[:MOST_NAMED])} and {len(names) - MOST_NAMED} more"
-    )
-
-
-MOST_STEPS = 3
+MOST_STEPS = 4
 """More is a list, and nobody begins with a list."""
 
 RUNS_A_SIDE = 3
@@ -215,76 +217,113 @@ def next_steps(
     *,
     run_directory: Path | str | None,
     blocks: int,
-    doubts: Sequence[str] = (),
+    may_grow: Callable[[int], bool] = lambda _: True,
+    not_quiet: str = "",
+    beyond_wire: str = "",
     has_workload: bool | None = None,
+    has_prices: bool = True,
     testbed: Sequence[str] = (),
 ) -> tuple[str, ...]:
-    """Return at most MOST_STEPS lines. `doubts` are what is wrong with the instrument or the host, in words, the gravest first.
+    """Return at most MOST_STEPS lines.
 
-    `has_workload` says whether an application or kernel was measured (default: whether `cells` hold one), `testbed` are the
-    arguments that name the testbed, where they are known, `blocks` how many the run has. `run_directory` None: it was imported,
-    and cannot be resumed.
+    `not_quiet` is what shows that the machine was not quiet, where rows are open or in doubt; `beyond_wire` is a value that the
+    link of the testbed does not allow. `has_workload` says whether an application or kernel was measured (default: whether `cells`
+    hold one), `has_prices` whether costs are known, `testbed` are the arguments that name the testbed, where they are known,
+    `blocks` how many the run has, measured or planned, and `may_grow` tells whether it may have so many. `run_directory` None: it
+    was imported, and cannot be resumed.
     """
     directory = None if run_directory is None else quote(str(run_directory))
+
+    def to_have(blocks: int) -> str:
+        if directory is None:
+            return f"import {count(blocks, 'launch')} of each fabric"
+        if not may_grow(blocks):
+            return f"measure anew, with {count(blocks, 'block')}: this run takes no more"
+        return f"fabricbench resume {directory} --blocks {blocks}"
+
     measured = any(PATTERNS[one.pattern].family is Family.WORKLOAD for one in cells)
     steps = (
-        *_quieter(doubts),
+        *_against(not_quiet, beyond_wire),
         *_more_runs(cells),
-        *(() if doubts else _more_blocks([*cells, *curves], directory, blocks)),
-        *_sizes(crossovers),
+        *_least_blocks(cells, blocks, to_have),
+        *_more_blocks([*cells, *curves], blocks, to_have),
         *_applications(testbed, is_measured=measured if has_workload is None else has_workload),
-        *_equivalence(cells, margin, directory, blocks),
+        *_prices(directory, has_prices=has_prices),
+        *_sizes(crossovers),
+        *_equivalence(cells, margin, blocks, to_have),
     )
     return tuple(dict.fromkeys(steps))[:MOST_STEPS]
 
 
-def _quieter(doubts: Sequence[str]) -> Iterable[str]:
-    if doubts:
-        yield f"measure again on a quieter host, more blocks of the same will not help: {doubts[0]}"
+def _against(not_quiet: str, beyond_wire: str) -> Iterable[str]:
+    if beyond_wire:
+        yield (
+            "correct `line_rate` in the testbed, or measure more than a burst: the link is not what the testbed says, a "
+            f"token-bucket shaper (tc tbf, a cloud's virtual machine)? {beyond_wire}"
+        )
+    elif not_quiet:
+        yield f"measure again while the machine is quiet: {not_quiet}"
+
+
+def _prices(directory: str | None, *, has_prices: bool) -> Iterable[str]:
+    if not has_prices and directory is not None:
+        yield f"give prices to decide: fabricbench report {directory} --decision PRICES.toml (docs/decision.md)"
 
 
 def _more_runs(cells: Sequence[Comparison]) -> Iterable[str]:
-    if any(one.replication is Replication.LAUNCHES for one in cells):
+    if any(_has_few_runs(one) for one in cells):
         yield (
-            f"{RUNS_A_SIDE} runs a side: one run each cannot tell a change from what differs between sessions "
+            f"{RUNS_A_SIDE} runs a side: fewer cannot tell a change from what differs between sessions "
             "(fabricbench compare --before A1 A2 A3 --after B1 B2 B3)"
         )
 
 
-def _more_blocks(comparisons: Sequence[Comparison], directory: str | None, blocks: int) -> Iterable[str]:
-    """Yield the blocks that would settle half of what is open in the layer nearest to users, and name the most relevant of it."""
-    ready = [
-        one
-        for one in comparisons
-        if one.replication is Replication.BLOCKS
-        and one.layer is not Layer.MEMORY
-        and one.more_blocks_needed is not None
-        and one.more_blocks_needed <= MOST_TIMES * blocks
-        and not (one.verdict.is_decided or one.verdict is Verdict.EQUIVALENT)
-    ]
-    if not ready:
-        return
-    nearest = min(map(_distance, ready))
-    of_layer = sorted((one for one in ready if _distance(one) == nearest), key=_needed)
-    more = _needed(of_layer[(len(of_layer) - 1) // 2])
-    settled = sum(_needed(one) <= more for one in of_layer)
-    others = "" if settled == 1 else f" and {count(settled - 1, 'more comparison')}"
-    chance = f"{percent(POWER)} chance each, if ratio and scatter stay"
-    yield (
-        f"{count(more, 'more block')} would settle {what(of_layer[0])}{others} ({chance}): "
-        f"{_to_have(blocks + more, directory)}"
+def _has_few_runs(one: Comparison) -> bool:
+    return one.replication is Replication.LAUNCHES or (
+        one.replication is Replication.RUNS and one.launches < RUNS_A_SIDE
     )
 
 
-def _to_have(blocks: int, directory: str | None) -> str:
-    """Return what gives a run so many blocks."""
-    if directory is None:
-        return f"import {count(blocks, 'launch')} of each fabric"
-    return f"fabricbench resume {directory} --blocks {blocks}"
+ToHave = Callable[[int], str]
+"""Says what gives a run so many blocks."""
 
 
-def _needed(one: Comparison) -> int:
-    return one.more_blocks_needed or 0
+def _least_blocks(cells: Sequence[Comparison], blocks: int, to_have: ToHave) -> Iterable[str]:
+    """Yield how many blocks any statement takes, where so few were measured that none can be made of anything."""
+    more = FEWEST_PAIRS - max((one.launches for one in cells), default=0)
+    if cells and more > 0 and all(one.replication is Replication.BLOCKS and one.p_value is None for one in cells):
+        yield (
+            f"{count(more, 'more block')}, for nothing can be said of fewer than {FEWEST_PAIRS} whole pairs: "
+            f"{to_have(blocks + more)}"
+        )
+
+
+def _more_blocks(comparisons: Sequence[Comparison], blocks: int, to_have: ToHave) -> Iterable[str]:
+    """Yield the blocks that would settle half of what is open in the layer nearest to users, and name the most relevant of it.
+
+    Half of all that is open there, whatever it needs: those that seem to need little seem so by luck. A layer of which half would
+    take far longer than the run did is passed over.
+    """
+    layers: dict[int, list[Comparison]] = {}
+    for one in comparisons:
+        is_open = not (one.verdict.is_decided or one.verdict is Verdict.EQUIVALENT)
+        if one.replication is Replication.BLOCKS and one.layer is not Layer.MEMORY and is_open:
+            layers.setdefault(_distance(one), []).append(one)
+    for _, of_layer in sorted(layers.items()):
+        of_layer.sort(key=_needed)
+        more = _needed(of_layer[(len(of_layer) - 1) // 2])
+        if more <= MOST_TIMES * blocks:
+            settled = sum(_needed(one) <= more for one in of_layer)
+            others = "" if settled == 1 else f" and {count(settled - 1, 'more comparison')}"
+            yield (
+                f"{count(int(more), 'more block')} would settle {what(of_layer[0])}{others} ({percent(POWER)} chance each): "
+                f"{to_have(blocks + int(more))}"
+            )
+            return
+
+
+def _needed(one: Comparison) -> float:
+    return math.inf if one.more_blocks_needed is None else one.more_blocks_needed
 
 
 def _distance(one: Comparison | Bracket) -> int:
@@ -326,7 +365,7 @@ def _applications(testbed: Sequence[str], *, is_measured: bool) -> Iterable[str]
         yield f"measure applications, no workload was: fabricbench run npb {where} -o RUNDIR"
 
 
-def _equivalence(cells: Sequence[Comparison], margin: float, directory: str | None, blocks: int) -> Iterable[str]:
+def _equivalence(cells: Sequence[Comparison], margin: float, blocks: int, to_have: ToHave) -> Iterable[str]:
     """Yield how many blocks "equivalent" needs where intervals lie within the margin already and launches are too few to say so."""
     limit = math.log1p(margin)
     within = [
@@ -345,5 +384,5 @@ def _equivalence(cells: Sequence[Comparison], margin: float, directory: str | No
         yield (
             f'"equivalent" cannot be said below {EQUIVALENT_LAUNCHES} blocks (a rare slow mode would be missed), and '
             f"{count(len(within), 'comparison')} wait{'s' if len(within) == 1 else ''} for it: "
-            f"{_to_have(blocks + EQUIVALENT_LAUNCHES - least, directory)}"
+            f"{to_have(blocks + EQUIVALENT_LAUNCHES - least)}"
         )

@@ -14,19 +14,21 @@ the switch lost by itself have no such bound.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from fabricbench.analysis.findings import CellKey
+from fabricbench.analysis.findings.doubts import Doubt, Number, escaped, percentage, scaled_number, whole
 from fabricbench.analysis.gaps import subject_of
 from fabricbench.analysis.measured import CellMeasured, Side
-from fabricbench.analysis.wording import percent
 from fabricbench.model import Layer, Metric, Pattern
-from fabricbench.patterns import PATTERNS, Family
-from fabricbench.quantity import count, format_seconds
+from fabricbench.pattern_facts import Family
+from fabricbench.patterns import PATTERNS
+from fabricbench.quantity import scale_seconds
+from fabricbench.record.launch import CellLateness
 from fabricbench.record.store import StoredLaunch
 from fabricbench.testbed.wire import (
     ETHERNET_HEADER_BYTES,
@@ -68,6 +70,11 @@ NO_MORE = "delayed it by no more"
 RECEIVED, DROPPED = "received_frames", "dropped_frames"
 """What the ports of an emulated switch count: frames that came, and frames for which a port had no room."""
 
+MESSAGES_OF_A_TRIP = 2
+"""One there, one back."""
+MOST_LATE = 0.4
+"""Of the samples: where more may have waited for a late frame, the quantiles further out are no bound worth having."""
+
 TRIPS = (Pattern.PINGPONG, Pattern.ONEWAY, Pattern.PACED)
 """Patterns whose sample is one message there and one back between two ranks, and nothing else."""
 
@@ -87,8 +94,8 @@ class Lateness:
 
 
 @dataclass(frozen=True)
-class Doubt:
-    """Why a value may be the switch's and not the fabric's.
+class LateSwitch:
+    """Why a value may be the switch's and not the fabric's: `doubt` says it.
 
     `factor` is the worst launch's lateness over what it is set against, `share` that of the launches that were late. With
     `is_tail_only` nine frames in ten were on time all the same: a median stands, a tail or a maximum does not.
@@ -96,17 +103,26 @@ class Doubt:
 
     factor: float
     share: float
-    words: str
+    doubt: Doubt
     is_tail_only: bool = False
     held_share: float | None = None
     """Of a workload: the share of its time in which the switch held any frame."""
     lost_frames: int = 0
     """That the switch lost by itself while the workload ran."""
+    delayed_share: float = 1.0
+    """Of a time or a rate: by which share of it it may have been delayed at most; 1 where nothing bounds it."""
 
     @property
-    def delay_share(self) -> float | None:
-        """By which share of its time a workload may have been delayed at most; None where nothing bounds it."""
-        return self.held_share if not self.lost_frames else None
+    def words(self) -> str:
+        """The doubt in words."""
+        return str(self.doubt)
+
+    @property
+    def delay_share(self) -> float:
+        """By which share of its time it may have been delayed at most; 1 where nothing bounds it."""
+        if self.lost_frames:
+            return 1.0
+        return self.delayed_share if self.held_share is None else self.held_share
 
     @property
     def is_grave(self) -> bool:
@@ -129,7 +145,7 @@ def lateness_of(side: Side, key: CellKey) -> Lateness | None:
     )
 
 
-def doubt_of(side: Side, cell: CellMeasured) -> Doubt | None:
+def doubt_of(side: Side, cell: CellMeasured) -> LateSwitch | None:
     """Return why a cell is in doubt: the switch was late in at least LATE_LAUNCHES of its launches; None where it is not."""
     late = lateness_of(side, cell.key)
     if late is None or cell.key.layer is Layer.MEMORY:
@@ -139,16 +155,71 @@ def doubt_of(side: Side, cell: CellMeasured) -> Doubt | None:
     p99_ns = [one.p99 for one in cell.lateness]
     if not cell.key.metric.is_time:
         measured_ns = cell.total_ns / max(int(np.count_nonzero(~np.isnan(cell.launch_values))), 1)
-        return _doubt(late, p99_ns, measured_ns / _stretches(cell), LATE_STRETCH, "the time in which it was measured")
+        rate = _doubt(late, p99_ns, measured_ns / _stretches(cell), LATE_STRETCH, "the time in which it was measured")
+        return None if rate is None else replace(rate, delayed_share=min(rate.factor, 1.0))
     noun = "a round trip" if cell.key.metric is Metric.ROUND_TRIP_TIME else "an operation"
     typical_ns = float(np.nanmedian(cell.launch_values))
-    found = _doubt(late, p99_ns, typical_ns, LATE_SHARE, noun)
-    if found is None or np.mean([one.p90 > LATE_SHARE * typical_ns for one in cell.lateness]) >= LATE_LAUNCHES:
+    limit = LATE_SHARE
+    if (
+        cell.key.pattern in TRIPS
+    ):  # it waits for two frames at least: nine in ten may delay each by half of what matters
+        limit = LATE_STRETCH / MESSAGES_OF_A_TRIP
+    is_of_most = np.mean([one.p90 > limit * typical_ns for one in cell.lateness]) >= LATE_LAUNCHES
+    found = _doubt(late, p99_ns, typical_ns, limit if is_of_most else LATE_SHARE, noun)
+    if found is not None:
+        found = replace(found, delayed_share=delayed_share(side, cell))
+    if found is None or is_of_most:
         return found
-    return replace(found, words=f"{found.words}; {TAIL_ONLY}", is_tail_only=True)
+    tail_only = found.doubt.model_copy(update={"kind": f"{found.doubt.kind}; {escaped(TAIL_ONLY)}"})
+    return replace(found, doubt=tail_only, is_tail_only=True)
 
 
-def _held(side: Side, cell: CellMeasured, late: Lateness) -> Doubt | None:
+def delayed_share(side: Side, cell: CellMeasured) -> float:
+    """Return by which share of the time that is shown of a cell its launches' medians were delayed at most; 1: nothing bounds it.
+
+    Each bound holds of a median whatever frames were late: at most a share of the samples waited for a frame that was later than
+    some quantile of lateness (the union over the frames that a sample waits for), and taking these away moves the median by no more
+    than to the quantile of the samples that lies so much further out. A launch is as wrong as the least of its bounds.
+    """
+    typical = float(np.nanmedian(cell.launch_values))
+    frames = _frames_of_a_sample(side, cell.key)
+    shares = np.array([min(_bounds_ns(cell, one, frames, typical)) / typical for one in cell.lateness])
+    if not shares.size or np.any(shares >= 1.0):
+        return 1.0
+    return float(-np.expm1(np.mean(np.log1p(-shares))))
+
+
+def _bounds_ns(cell: CellMeasured, late: CellLateness, frames: int | None, typical_ns: float) -> Iterator[float]:
+    """Yield bounds on what lateness added to the median sample of a launch; `frames` it waits for, None where that is not known."""
+
+    def out(share: float) -> float:
+        median, further = np.quantile(cell.pooled, [0.5, 0.5 + share])
+        return float(further - median)
+
+    yield np.inf
+    if late.held_share is not None:  # four times the mean: fewer than a quarter of the samples were delayed by more
+        yield 4.0 * late.held_share * typical_ns + out(0.25)
+    if frames is None:
+        return
+    yield 2.0 * late.maximum
+    if frames == MESSAGES_OF_A_TRIP:
+        yield 4.0 * 2.0 * late.mean + out(0.25)
+    for quantile, beyond in ((late.p90, 0.1), (late.p99, 0.01)):
+        if frames * beyond <= MOST_LATE:
+            yield 2.0 * quantile + out(frames * beyond)
+
+
+def _frames_of_a_sample(side: Side, key: CellKey) -> int | None:
+    """Return how many frames a round trip waits for, there and back; None of what is no round trip of two messages."""
+    if key.pattern not in TRIPS:
+        return None
+    if key.layer not in (Layer.TCP, Layer.RDMA, Layer.MPI):
+        return MESSAGES_OF_A_TRIP * max(len(datagram_frames(key.layer, key.message_bytes, side.fabric.mtu)), 1)
+    headers = IP_HEADER_BYTES + TCP_HEADER_BYTES if key.layer is Layer.TCP else 0
+    return MESSAGES_OF_A_TRIP * max(-(-key.message_bytes // (side.fabric.mtu - headers)), 1)
+
+
+def _held(side: Side, cell: CellMeasured, late: Lateness) -> LateSwitch | None:
     """Return the doubt of a workload: in enough launches its switch held frames for more than the margin, or lost some itself."""
     shares = np.array([one.held_share for one in cell.lateness if one.held_share is not None])
     launches = [one for one in side.launches if subject_of(one) == cell.subject]
@@ -157,32 +228,46 @@ def _held(side: Side, cell: CellMeasured, late: Lateness) -> Doubt | None:
     if share < LATE_LAUNCHES:
         return None
     worst = float(shares.max(initial=0.0))
-    how = f"lost {count(sum(lost), 'frame')} itself, which may have delayed it by more" if sum(lost) else NO_MORE
-    text = (
-        f"the emulated switch held some frame longer than it should in up to {percent(worst)} of its time, and {how} (frames up to "
-        f"{format_seconds(late.worst_ns * 1e-9)} late, p99 of the worst launch)"
+    frames = "frame" if sum(lost) == 1 else "frames"
+    how: tuple[str | Number, ...] = (NO_MORE,)
+    if sum(lost):
+        how = ("lost ", whole(sum(lost)), f" {frames} itself, which may have delayed it by more")
+    doubt = Doubt.of(
+        "the emulated switch held some frame longer than it should in up to ",
+        percentage(worst),
+        " of its time, and ",
+        *how,
+        " (frames up to ",
+        _seconds(late.worst_ns),
+        " late, p99 of the worst launch)",
     )
-    return Doubt(factor=worst, share=share, words=text, held_share=worst, lost_frames=sum(lost))
+    return LateSwitch(factor=worst, share=share, doubt=doubt, held_share=worst, lost_frames=sum(lost))
 
 
-def _doubt(late: Lateness, late_ns: list[float], typical_ns: float, limit: float, against: str) -> Doubt | None:
+def _seconds(ns: float) -> Number:
+    return scaled_number(ns, scale_seconds(ns * 1e-9))
+
+
+def _doubt(late: Lateness, late_ns: list[float], typical_ns: float, limit: float, against: str) -> LateSwitch | None:
     factors = np.array(late_ns) / max(typical_ns, 1e-9)
     share = float(np.mean(factors > limit))
     if share < LATE_LAUNCHES:
         return None
     worst = float(factors.max())
-    text = (
-        f"the emulated switch released frames up to {format_seconds(late.worst_ns * 1e-9)} late during it (p99 of the worst "
-        f"launch), {times(worst, against)}"
+    doubt = Doubt.of(
+        "the emulated switch released frames up to ",
+        _seconds(late.worst_ns),
+        " late during it (p99 of the worst launch), ",
+        *times(worst, against),
     )
-    return Doubt(factor=worst, share=share, words=text)
+    return LateSwitch(factor=worst, share=share, doubt=doubt)
 
 
-def times(factor: float, noun: str) -> str:
-    """Return `67 times a round trip`, `2.1 times a round trip`, `34 % of a round trip`."""
+def times(factor: float, noun: str) -> tuple[Number, str]:
+    """Return `67 times a round trip`, `2.1 times a round trip`, `34 % of a round trip`, the number apart."""
     if factor < 1.0:
-        return f"{100.0 * factor:.2g} % of {noun}"
-    return f"{factor:.1f} times {noun}" if factor < 9.95 else f"{factor:.0f} times {noun}"
+        return percentage(factor, ".2g"), f" of {noun}"
+    return Number(value=factor, written=f"{factor:.1f}" if factor < 9.95 else f"{factor:.0f}"), f" times {noun}"
 
 
 def _stretches(cell: CellMeasured) -> int:
@@ -197,7 +282,7 @@ def _stretches(cell: CellMeasured) -> int:
 class Excess:
     """By how much a value is better than the wire allows; `is_tolerated` where the buffers of a short measurement explain it."""
 
-    words: str
+    doubt: Doubt
     is_tolerated: bool
 
 
@@ -205,42 +290,44 @@ def excess_of(side: Side, cell: CellMeasured, value: float) -> Excess | None:
     """Return why a value of a cell cannot be quite true: a rate beyond the wire, a round trip shorter than its bits take."""
     share = wire_shares(side, cell, value)[1]
     if share is not None and share >= 1.0 + NOMINAL:
-        carried = "of the payload that the wire can carry"
+        carried = " of the payload that the wire can carry"
         if share > 1.0 + POSSIBLE_EXCESS:
-            return Excess(f"{percent(share)} {carried}", is_tolerated=False)
-        return Excess(f"{100.0 * share:.1f} % {carried}: a short stream counts what was in buffers", is_tolerated=True)
+            return Excess(Doubt.of(percentage(share), carried, is_void=True), is_tolerated=False)
+        buffers = (percentage(share, ".1f"), f"{carried}: a short stream counts what was in buffers")
+        return Excess(Doubt.of(*buffers, is_beyond_wire=True, excess_share=share - 1.0), is_tolerated=True)
     least_ns = least_round_trip_ns(side, cell)
     if least_ns is not None and value < least_ns * (1.0 - NOMINAL):
-        text = (
-            f"{format_seconds(value * 1e-9)}, where the bits alone take {format_seconds(least_ns * 1e-9)} on the wire"
-        )
-        return Excess(text, is_tolerated=value >= least_ns * (1.0 - POSSIBLE_EXCESS))
+        is_tolerated = value >= least_ns * (1.0 - POSSIBLE_EXCESS)
+        parts = (_seconds(value), ", where the bits alone take ", _seconds(least_ns), " on the wire")
+        doubt = Doubt.of(*parts, is_void=not is_tolerated, is_beyond_wire=is_tolerated)
+        excess = least_ns / value - 1.0 if is_tolerated else None
+        return Excess(doubt.model_copy(update={"excess_share": excess}), is_tolerated)
     return None
 
 
-def impossible(side: Side, cell: CellMeasured, level: float | None = None) -> str | None:
+def impossible(side: Side, cell: CellMeasured, level: float | None = None) -> Doubt | None:
     """Return why what is shown of a cell cannot be true; None where it can.
 
     Shown are the median of its launches and their geometric mean, or that of some of them: `level`.
     """
     shown = (float(np.nanmedian(cell.launch_values)), float(np.exp(np.nanmean(cell.log_values))), level)
     found = (excess_of(side, cell, value) for value in shown if value is not None and not np.isnan(value))
-    return next((one.words for one in found if one is not None and not one.is_tolerated), None)
+    return next((one.doubt for one in found if one is not None and not one.is_tolerated), None)
 
 
-def tolerated(side: Side, cell: CellMeasured, level: float) -> str | None:
+def tolerated(side: Side, cell: CellMeasured, level: float) -> Doubt | None:
     """Return what to say of a level that is better than the wire allows by no more than buffers explain; None where it is not."""
     found = None if np.isnan(level) else excess_of(side, cell, level)
-    return found.words if found is not None and found.is_tolerated else None
+    return found.doubt if found is not None and found.is_tolerated else None
 
 
-def impossible_launches(side: Side, cell: CellMeasured) -> dict[str, str]:
+def impossible_launches(side: Side, cell: CellMeasured) -> dict[str, Doubt]:
     """Return why the value of single launches cannot be true, by the names of each block's launches."""
     found = {}
     for block, value in zip(side.blocks, cell.launch_values, strict=True):
         one = None if np.isnan(value) else excess_of(side, cell, float(value))
         if one is not None and not one.is_tolerated:
-            found[_launch_of(side, block, cell)] = one.words
+            found[_launch_of(side, block, cell)] = one.doubt
     return found
 
 
@@ -281,7 +368,8 @@ def wire_shares(side: Side, cell: CellMeasured, rate_bit_s: float) -> tuple[floa
     wire = side.fabric.wire
     if wire is None or cell.key.pattern is not Pattern.STREAM or cell.key.layer is Layer.MEMORY:
         return None, None
-    possible = wire.payload_rate_bit_s(cell.key.layer, cell.key.message_bytes, side.fabric.mtu)
+    ipv6 = cell.facts.parameters.get("address_family") == "ipv6"
+    possible = wire.payload_rate_bit_s(cell.key.layer, cell.key.message_bytes, side.fabric.mtu, ipv6=ipv6)
     return rate_bit_s / wire.line_rate_bit_s, rate_bit_s / possible if possible else None
 
 

@@ -16,13 +16,15 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from fabricbench.analysis.comparing import Pairing, number, slow_mode, survivors
+from fabricbench.analysis.comparing import number, slow_modes
 from fabricbench.analysis.equal_work import unequal_work
 from fabricbench.analysis.findings import CellKey, Interaction, InteractionVerdict, Interval
-from fabricbench.analysis.measured import Side, clock_deviation
+from fabricbench.analysis.lost_launches import survivors
+from fabricbench.analysis.measured import Side, ratio_rounding
+from fabricbench.analysis.pairing import Pairing
 from fabricbench.model import Layer
 from fabricbench.statistics.decision import DECISIONS, Decision, corrected, decision_codes, p_values_of
-from fabricbench.statistics.ratios import Ratios, paired_ratios
+from fabricbench.statistics.ratios import Ratios, Rounding, paired_ratios
 
 Floats = NDArray[np.float64]
 
@@ -55,14 +57,19 @@ class _Square:
         shared = [block for block in sorted(set(of_a) & set(of_b)) if not np.isnan(of_a[block] + of_b[block])]
         return np.array([of_a[block] for block in shared]), np.array([of_b[block] for block in shared])
 
-    def clock_floor(self) -> float:
-        """Return the deviation that the clock's resolution alone makes."""
-        of_a, of_b = (clock_deviation(one.a.cells[self.key], one.b.cells[self.key]) for one in (self.a, self.b))
-        return float(np.hypot(of_a, of_b))
+    def roundings(self) -> tuple[Rounding, Rounding]:
+        """Return what the steps of values make of the effect on each network."""
+        of_a, of_b = (ratio_rounding(one.a.cells[self.key], one.b.cells[self.key]) for one in (self.a, self.b))
+        return of_a, of_b
 
     def doubt(self) -> str:
         """Return why four sides bear no verdict: launches in two groups, or too many that gave nothing."""
-        modes = [words for one in (self.a, self.b) if (words := slow_mode(one)) is not None]
+        subject = self.a.a.cells[self.key].subject
+        modes = [
+            f"the launches on {mode.fabric} fall into two groups, one about {100 * mode.slower:.0f} % slower"
+            for one in (self.a, self.b)
+            if (mode := slow_modes(one).get(subject)) is not None
+        ]
         thin = [name for one in (self.a, self.b) for name in survivors((one.a, one.b), (self.key,))[0]]
         sides = (self.a.a, self.a.b, self.b.a, self.b.b)
         other = unequal_work(sides, (self.key,))
@@ -96,8 +103,9 @@ def interactions_of(
     logs = np.full((len(known), width), np.nan)
     for index, (_, (of_a, of_b)) in enumerate(known):
         logs[index, : of_a.size] = of_b - of_a
-    floors = np.array([square.clock_floor() for square, _ in known])
-    ratios = paired_ratios(logs, confidence, least_deviation=floors)
+    of_both = [square.roundings() for square, _ in known]
+    rounding = Rounding.joined([of_a.against(of_b) for of_a, of_b in of_both])
+    ratios = paired_ratios(logs, confidence, rounding=rounding)
     adjusted = corrected(p_values_of(ratios, margin))
     codes = decision_codes(ratios, adjusted, margin, level)
     return tuple(
@@ -127,7 +135,10 @@ def _interaction(
     decision: Decision,
     confidence: float,
 ) -> Interaction:
-    effects = [_interval(paired_ratios(logs[np.newaxis, :], confidence), 0) for logs in row]
+    effects = [
+        _interval(paired_ratios(logs[np.newaxis, :], confidence, rounding=rounding), 0)
+        for logs, rounding in zip(row, square.roundings(), strict=True)
+    ]
     doubt = square.doubt()
     return Interaction(
         key=square.key,

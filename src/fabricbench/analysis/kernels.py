@@ -13,7 +13,6 @@ from statistics import fmean, median
 import numpy as np
 import polars as pl
 
-from fabricbench.analysis.comparing import Pairing
 from fabricbench.analysis.findings import (
     CellKey,
     Comparison,
@@ -26,15 +25,17 @@ from fabricbench.analysis.findings import (
     SpeedUp,
     WorkloadName,
 )
-from fabricbench.analysis.measured import Side
+from fabricbench.analysis.measured import Side, ratio_rounding
 from fabricbench.analysis.node_sets import NO_LOSS, Blocks
-from fabricbench.analysis.order_of_gains import joint_confidence, leads, settled
+from fabricbench.analysis.order_of_gains import MeasuredGain, joint_confidence, leads, settled
+from fabricbench.analysis.pairing import Pairing
 from fabricbench.analysis.sides import read_sides
 from fabricbench.analysis.summary import geometric_mean
 from fabricbench.errors import UsageError
 from fabricbench.model import Pattern
+from fabricbench.record.frames import CELL_SCHEMA
 from fabricbench.record.kernel_lines import KernelRun
-from fabricbench.record.launch import read_cells
+from fabricbench.record.setup import Setup, stored_setup
 from fabricbench.record.store import Run
 from fabricbench.statistics.order import median_interval
 
@@ -142,8 +143,8 @@ def _results(side: Side, confidence: float, reference: Reference | None) -> Iter
         kernel = kernel_of(key)
         if kernel is None:
             continue
-        of_kernel = runs.get(key.variant, [])
-        time = median_interval(cell.launch_values * 1e-9, confidence)
+        of_kernel = runs.get(key.setup, [])
+        time = median_interval(cell.launch_values * 1e-9, confidence, cell.rounding)
         profiles = [run.profile for run in of_kernel if run.profile is not None]
         known = None if reference is None else reference.seconds.get(f"{kernel.benchmark}.{kernel.problem_class}")
         yield KernelOnFabric(
@@ -160,25 +161,20 @@ def _results(side: Side, confidence: float, reference: Reference | None) -> Iter
         )
 
 
-def _runs(side: Side) -> dict[str, list[KernelRun]]:
-    """Return the runs whose result was right, by the variant of their cell."""
-    runs: dict[str, list[KernelRun]] = defaultdict(list)
+def _runs(side: Side) -> dict[Setup, list[KernelRun]]:
+    """Return the runs whose result was right, by the setup of their cell."""
+    runs: dict[Setup, list[KernelRun]] = defaultdict(list)
     for index, run in enumerate(side.runs):
-        moved = _variants_of(run) if run.manifest.losses else {}
-        for launch in side.launches_of_run(index):
-            kernel = launch.summary.kernel
-            if kernel is None:
-                continue
-            rows = read_cells(launch.directory)
-            if rows.height and rows["status"][0] == "done":
-                runs[moved.get(launch.launch_id, str(rows["variant"][0]))] += kernel.runs
+        kernels = {
+            launch.launch_id: launch.summary.kernel.runs
+            for launch in side.launches_of_run(index)
+            if launch.summary.kernel is not None
+        }
+        cells = run.cells() if kernels else pl.DataFrame(schema=CELL_SCHEMA)
+        done = cells.filter(pl.col("pattern").cast(pl.String) == Pattern.NPB.value, pl.col("status") == "done")
+        for row in done.iter_rows(named=True):
+            runs[stored_setup(row)] += kernels.get(str(row["launch_id"]), ())
     return runs
-
-
-def _variants_of(run: Run) -> dict[str, str]:
-    """Return the variant of each kernel's launch, with what it says of nodes that failed."""
-    rows = run.cells().filter(pl.col("pattern").cast(pl.String) == Pattern.NPB.value)
-    return dict(zip(rows["launch_id"].cast(pl.String), rows["variant"].cast(pl.String), strict=True))
 
 
 def _median(values: Iterable[float | None]) -> float | None:
@@ -203,8 +199,11 @@ def _sensitivities(
     pairings: Sequence[Pairing], cells: Sequence[Comparison], confidence: float
 ) -> Iterable[Sensitivity]:
     """Yield what the network is worth to each kernel on its most ranks, pair by pair, class by class, the largest first."""
-    log_ratios = {
-        (pairing.a.name, pairing.b.name, key.variant): pairing.log_ratios(key)
+    of_pairs = {
+        (pairing.a.name, pairing.b.name, key): (
+            pairing.log_ratios(key),
+            ratio_rounding(pairing.a.cells[key], pairing.b.cells[key]),
+        )
         for pairing in pairings
         if pairing.is_paired
         for key in pairing.keys
@@ -224,8 +223,11 @@ def _sensitivities(
         is_a_slower = fmean(float(np.log(cell.ratio)) for _, cell in most.values()) <= 0
         ordered = sorted(most.values(), key=lambda item: item[1].ratio, reverse=not is_a_slower)
         made = [_sensitivity(kernel, cell, is_a_slower=is_a_slower) for kernel, cell in ordered]
-        b_over_a = [log_ratios.get((cell.fabric_a, cell.fabric_b, cell.variant)) for _, cell in ordered]
-        gains = [None if logs is None else -logs if is_a_slower else logs for logs in b_over_a]
+        b_over_a = [of_pairs.get((cell.fabric_a, cell.fabric_b, cell.key)) for _, cell in ordered]
+        gains = [
+            None if one is None else MeasuredGain(-one[0] if is_a_slower else one[0], rounding=one[1])
+            for one in b_over_a
+        ]
         joint = joint_confidence(len(gains), confidence)
         yield from (
             one.model_copy(update={"lead": lead, "is_settled": is_settled})
@@ -260,6 +262,7 @@ def _speed_ups(side: Side, confidence: float) -> Iterable[SpeedUp]:
         first, base = ordered[0]
         for kernel, key in ordered[1:]:
             logs = side.cells[base].log_values - side.cells[key].log_values
-            speed_up = geometric_mean(logs, confidence)
+            rounding = ratio_rounding(side.cells[base], side.cells[key])
+            speed_up = geometric_mean(logs, confidence, rounding)
             if speed_up is not None:
                 yield SpeedUp(fabric=side.name, kernel=kernel, fewest=first.ranks, speed_up=speed_up)

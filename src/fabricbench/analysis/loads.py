@@ -12,8 +12,7 @@ from statistics import fmean
 
 import numpy as np
 
-from fabricbench.analysis.comparing import Pairing
-from fabricbench.analysis.decide import system_cost
+from fabricbench.analysis.decide import nodes_bought, system_cost
 from fabricbench.analysis.equal_work import unequal_work
 from fabricbench.analysis.expectation import (
     Launches,
@@ -30,14 +29,16 @@ from fabricbench.analysis.findings.loads import LoadExpectation, LoadOnFabric, L
 from fabricbench.analysis.kernels import GRID, on_most_ranks, subject_of, work_of
 from fabricbench.analysis.limits import limits_of
 from fabricbench.analysis.material import Material
-from fabricbench.analysis.measured import CellMeasured, Floats, Side
+from fabricbench.analysis.measured import CellMeasured, Floats, Side, ratio_rounding
 from fabricbench.analysis.node_sets import blocks_of
-from fabricbench.analysis.order_of_gains import joint_confidence, leads, settled
+from fabricbench.analysis.order_of_gains import MeasuredGain, joint_confidence, leads, settled
+from fabricbench.analysis.pairing import Pairing
 from fabricbench.analysis.summary import geometric_mean
-from fabricbench.quantity import SECONDS_OF
 from fabricbench.record.decision_table import DecisionTable, prices_of
 from fabricbench.record.workload_cells import COMMUNICATION_SHARE
 from fabricbench.statistics.order import median_interval
+from fabricbench.statistics.ratios import EXACT
+from fabricbench.units import parse_unit, seconds_in
 
 OF_EACH_RANK = frozenset({"hpcg"})
 """Workloads whose size is that of each rank: the work grows with the ranks, and their rate counts it."""
@@ -131,14 +132,21 @@ def _expected(
         return None
     runs = traffic_of(launches[faster.name].get(key, ()), faster.fabric)
     gains = _gains(pairing, key, is_b_faster=faster is pairing.b)
-    measured = {} if gains is None else dict(zip(pairing.shared_blocks, map(float, gains), strict=True))
-    return expect(runs, network_of(faster), network_of(slower), measured, material.margin, material.confidence)
+    measured = {} if gains is None else dict(zip(pairing.shared_blocks, map(float, gains.logs), strict=True))
+    return expect(
+        runs,
+        network_of(faster),
+        network_of(slower),
+        measured,
+        material.margin,
+        material.confidence,
+        rounding=EXACT if gains is None else gains.rounding,
+    )
 
 
 def _key_in(pairing: Pairing, cell: Comparison) -> CellKey | None:
     """Return the key of a compared cell, as both sides have it."""
-    fields = {name: getattr(cell, name) for name in CellKey.model_fields}
-    key = CellKey(**fields)
+    key = cell.key
     return key if key in pairing.a.cells and key in pairing.b.cells else None
 
 
@@ -147,12 +155,13 @@ def _gain(cell: Comparison) -> float:
     return float(-np.log(cell.ratio) if cell.metric.is_time else np.log(cell.ratio))
 
 
-def _gains(pairing: Pairing, key: CellKey, *, is_b_faster: bool) -> Floats | None:
-    """Return the logarithms of how many times better the faster fabric is, block by block; None where nothing pairs."""
+def _gains(pairing: Pairing, key: CellKey, *, is_b_faster: bool) -> MeasuredGain | None:
+    """Return how many times better the faster fabric is, block by block; None where nothing pairs."""
     if not pairing.is_paired or key not in pairing.keys:
         return None
     b_over_a = pairing.log_ratios(key)
-    return -b_over_a if key.metric.is_time == is_b_faster else b_over_a
+    rounding = ratio_rounding(pairing.a.cells[key], pairing.b.cells[key])
+    return MeasuredGain(-b_over_a if key.metric.is_time == is_b_faster else b_over_a, rounding)
 
 
 def loads_on_fabrics(material: Material, launches: OfSides) -> list[LoadOnFabric]:
@@ -182,8 +191,8 @@ def _on_fabric(
         launches=int(np.count_nonzero(~np.isnan(values))),
         figure=figure.name if figure is not None else NPB_FIGURE,
         unit=unit,
-        level=_median(values / SECONDS_OF.get(unit, 1.0), confidence),
-        seconds=_median(np.array(times), confidence) if times else None,
+        level=_median(values / seconds_in(unit), confidence),
+        seconds=_median(np.array(times), confidence) if times and not named(key).is_network_test else None,
         communication_share=None if shares is None or np.isnan(shares).all() else float(np.nanmean(shares)),
     )
 
@@ -216,8 +225,9 @@ def _speed_ups(side: Side, launches: Launches, confidence: float) -> Iterable[Lo
             growth = growth_of_work(named(base), named(key), has_rule=has_rule)
             logs = side.cells[key].log_values - side.cells[base].log_values
             logs = (-logs if key.metric.is_time else logs) + np.log(growth if _counts_no_work(key) else 1.0)
-            times = geometric_mean(logs, confidence)
-            efficiency = geometric_mean(logs - np.log(ranks / fewest), confidence)
+            rounding = ratio_rounding(side.cells[base], side.cells[key])
+            times = geometric_mean(logs, confidence, rounding)
+            efficiency = geometric_mean(logs - np.log(ranks / fewest), confidence, rounding)
             if times is not None and efficiency is not None:
                 yield LoadSpeedUp(
                     load=name_of_load(key),
@@ -262,7 +272,7 @@ def nodes_of(launches: Sequence[LoadLaunch]) -> int | None:
 def load_prices(material: Material, launches: OfSides) -> list[LoadPrice]:
     """Return what the work of each workload on its most ranks costs on each fabric: a unit of a rate, or a run an hour of a time.
 
-    Nothing where there is no price of a node: a fabric alone does no work.
+    Nothing where there is no price of a node: a fabric alone does no work. Nor does a network test, a latency say.
     """
     table = material.decision
     if table is None or table.node_price is None or any(one.run is not material.sides[0].run for one in material.sides):
@@ -271,6 +281,7 @@ def load_prices(material: Material, launches: OfSides) -> list[LoadPrice]:
         one
         for side in material.sides
         for key in on_most_ranks(side.cells, blocks_of(material.sides))
+        if not named(key).is_network_test
         for one in _prices(material, side, side.cells[key], nodes_of(launches[side.name].get(key, ())), table)
     ]
     order = list(dict.fromkeys(one.load for one in found))
@@ -281,7 +292,10 @@ def _prices(
     material: Material, side: Side, cell: CellMeasured, nodes: int | None, table: DecisionTable
 ) -> Iterable[LoadPrice]:
     prices, currency = prices_of(table, [one.fabric for one in material.sides])
-    cost = system_cost(prices[side.name], nodes, table) if nodes and side.name in prices else None
+    network = side.fabric.of_network
+    cost = (
+        system_cost(prices[network], nodes, table, nodes_bought(table, side)) if nodes and network in prices else None
+    )
     if cost is None:
         return
     is_time = cell.key.metric.is_time
@@ -294,6 +308,12 @@ def _prices(
         nodes=nodes or 0,
         currency=currency,
         cost=cost.total,
-        per="run an hour" if is_time else named(cell.key).unit,
+        per=_unit_of_work(named(cell.key)) if is_time else named(cell.key).unit,
         price=_median(cost.total * work, material.confidence),
     )
+
+
+def _unit_of_work(name: WorkloadName) -> str:
+    """Return what is done in the time that a workload is judged by, an hour of it: a run, or of `s/step` a step."""
+    unit = parse_unit(name.unit)
+    return f"{unit.per[0].text if unit is not None and unit.per else 'run'} an hour"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from fabricbench.analysis.comparing import Pairing
 from fabricbench.analysis.findings import (
     Caution,
     Comparison,
@@ -16,6 +15,7 @@ from fabricbench.analysis.findings import (
     Severity,
 )
 from fabricbench.analysis.measured import CellMeasured, Side
+from fabricbench.analysis.pairing import Pairing
 from fabricbench.analysis.wording import named_cell, percent
 from fabricbench.quantity import count
 from fabricbench.record.decision_table import DecisionTable

@@ -16,12 +16,18 @@ from numpy.typing import NDArray
 
 from fabricbench.analysis.findings import CellKey, WorkloadName
 from fabricbench.model import Layer, Metric, Pattern, Receive
-from fabricbench.patterns import PATTERNS, Family
+from fabricbench.pattern_facts import Family
+from fabricbench.patterns import PATTERNS
 from fabricbench.record.launch import CellLateness
+from fabricbench.record.lines import RdmaAttachment
 from fabricbench.record.port_counters import PortEvent
 from fabricbench.record.probe_plan import PlanCongestor
+from fabricbench.record.run_account import SubjectAccount
+from fabricbench.record.setup import stored_setup
 from fabricbench.record.store import Run, StoredLaunch
-from fabricbench.record.workload_cells import WorkloadPart
+from fabricbench.record.workload_cells import Measures, WorkloadPart
+from fabricbench.statistics.order_effects import OrderEffects
+from fabricbench.statistics.ratios import NOTHING_FITTED, Fitted, Rounding
 from fabricbench.testbed.model import Fabric
 
 Floats = NDArray[np.float64]
@@ -56,13 +62,27 @@ class CellFacts:
         return int(self.parameters.get("flows", 1))
 
 
+@dataclass(frozen=True)
+class CellOrder:
+    """What the order of launches did to the values of a cell: `removed` is log, of each of the side's `blocks`.
+
+    `effects` are those of the whole run, `index` the side's place in them.
+    """
+
+    removed: Floats
+    effects: OrderEffects
+    index: int
+
+
 @dataclass
 class CellMeasured:
     """One cell on one side. Arrays over launches follow the side's `blocks`: one launch of a block measures a cell; NaN where none.
 
     `tails` maps each of TAILS to the launches' own: the time that so many samples stay below, the rate that they stay above.
+    `means` are the launches' arithmetic means of their samples, of times: what stalls move, and medians do not show.
     `values` are what else the pattern found in each launch. `pooled` holds all measured samples, sorted, in the metric's unit.
-    `clock_share` is the resolution of the clock relative to a sample, `overhead_share` the cost of reading it. `effective_share` is
+    `step_share` is the step in which its values are told relative to them: that of the clock, or of the last digit that a program
+    printed. `overhead_share` is the cost of reading the clock, relative to a sample. `effective_share` is
     the median over launches of the share of its samples that count as independent. Of the `expected` launches (valid ones that
     were to measure the cell) `gave_nothing` failed at it, found a rate or a time of 0, or took no sample: the values
     are of the others alone. `subject` is what these launches measure, alike on every fabric: a workload's name, empty for the
@@ -75,24 +95,42 @@ class CellMeasured:
     total_bytes: int
     total_ns: int
     counts: dict[str, int]
-    clock_share: float
+    step_share: float
     overhead_share: float
     effective_share: float
     subject: str = ""
     facts: CellFacts = field(default_factory=CellFacts)
     tails: dict[float, Floats] = field(default_factory=dict)
+    means: Floats | None = None
     values: dict[str, Floats] = field(default_factory=dict)
     gave_nothing: int = 0
     expected: int = 0
     lateness: tuple[CellLateness, ...] = ()
     """How late the emulated switch was in each launch that tells."""
+    printed_step: float | None = None
+    """The step of the last digit that was printed of any value, in the metric's unit; None where nothing was, or nobody told."""
     port_events: dict[PortEvent, Floats] = field(default_factory=dict)
     """What happened at the fabric's RDMA ports in each launch, how often; NaN where no port was read, empty where none ever was."""
 
+    rdma: tuple[RdmaAttachment, ...] = ()
+    """How its ranks were attached by RDMA, each way once, over all launches."""
+
+    order: CellOrder | None = None
+    """What the order of launches did to its values, where that was found: comparisons are made without it."""
+
     @property
     def log_values(self) -> Floats:
-        """Logarithms of the launches' values; a rate of 0 (a stream that lost everything) has none and becomes NaN."""
-        return log_of(self.launch_values)
+        """Logarithms of the launches' values, without what their order did to them.
+
+        A rate of 0 (a stream that lost everything) has none and becomes NaN.
+        """
+        logs = log_of(self.launch_values)
+        return logs if self.order is None else np.asarray(logs - self.order.removed, dtype=np.float64)
+
+    @property
+    def rounding(self) -> Rounding:
+        """What the step of its values makes of their logarithms."""
+        return Rounding.of(self.step_share)
 
     def happened(self, event: PortEvent) -> int | None:
         """Return how often something happened at the ports in all launches; None where no launch tells."""
@@ -110,9 +148,16 @@ def blocks_of(launches: Sequence[StoredLaunch]) -> list[int]:
     return sorted({launch.block for launch in launches})
 
 
-def clock_deviation(a: CellMeasured, b: CellMeasured) -> float:
-    """Return the deviation of a log ratio that the clock's resolution alone makes (uniform rounding on both sides)."""
-    return float(np.hypot(a.clock_share, b.clock_share) / np.sqrt(12.0))
+def ratio_rounding(a: CellMeasured, b: CellMeasured) -> Rounding:
+    """Return what the steps of both sides' values make of a log ratio of a launch on each."""
+    return a.rounding.against(b.rounding)
+
+
+def fitted_to(a: CellMeasured, b: CellMeasured) -> Fitted:
+    """Return what was fitted to the log ratio of a cell on two sides."""
+    if a.order is None or b.order is None:
+        return NOTHING_FITTED
+    return a.order.effects.fitted(a.order.index, b.order.index)
 
 
 def log_of(values: Floats) -> Floats:
@@ -121,12 +166,24 @@ def log_of(values: Floats) -> Floats:
     return np.where(is_positive, np.log(np.where(is_positive, values, 1.0)), np.nan)
 
 
+@dataclass(frozen=True, order=True)
+class FailedCell:
+    """A cell that could not be measured: its name, the reason, the failure's code."""
+
+    name: str
+    reason: str
+    code: str
+    layer: Layer
+    pattern: Pattern
+
+
 @dataclass
 class Side:
     """One fabric of a run, or of several runs that count as one side, as comparisons see it. `name` tells the sides apart.
 
     `runs` are all its runs, `run` the first; `run_of` has for each of `blocks` the index of the run that it came from. Blocks of
     several runs are numbered on, run after run. `left_out` says which cells some of the runs lack: they are not in `cells`.
+    `accounts` tell of each subject what was started and what of it was lost, over all runs.
     """
 
     name: str
@@ -135,11 +192,12 @@ class Side:
     launches: tuple[StoredLaunch, ...]
     invalid: tuple[StoredLaunch, ...]
     cells: dict[CellKey, CellMeasured]
-    failed: tuple[tuple[str, str, str], ...]
-    """Cells that could not be measured: what, reason, failure code; each once."""
+    failed: tuple[FailedCell, ...]
+    """Cells that could not be measured, each reason once."""
     runs: tuple[Run, ...] = ()
     run_of: tuple[int, ...] = ()
     left_out: tuple[str, ...] = ()
+    accounts: tuple[SubjectAccount, ...] = ()
 
     def __post_init__(self) -> None:
         self.runs = self.runs or (self.run,)
@@ -149,6 +207,10 @@ class Side:
     def blocks(self) -> list[int]:
         """The blocks with launches on this side, in order: what is replicated, and what comparisons pair."""
         return blocks_of(self.launches)
+
+    def account_of(self, subject: str) -> SubjectAccount | None:
+        """Return the account of what its launches measure; None where nothing is known of it."""
+        return next((one for one in self.accounts if one.subject == subject), None)
 
     def launches_of(self, block: int) -> list[str]:
         """Return the names of a block's launches: one that measures, and one of each workload."""
@@ -166,15 +228,15 @@ def cell_name(key: CellKey) -> str:
 
 
 def name_of_cell(layer: Layer, pattern: Pattern, message_bytes: int, variant: str) -> str:
-    """Return the same of one that need not have been measured."""
+    """Return the name of a cell by its parts, measured or not."""
     size = f"of {message_bytes} B" if PATTERNS[pattern].has_size else ""
     return " ".join(filter(None, (layer.value, pattern.value, size, variant)))
 
 
-def in_order(key: CellKey) -> tuple[int, str, str, str, str, int]:
+def in_order(key: CellKey) -> tuple[Any, ...]:
     """Sort cells as a reader expects them: up the ladder, then by what is measured, then by size."""
     layer = list(Layer).index(key.layer)
-    return layer, key.metric, key.pattern, key.receive, key.variant, key.message_bytes
+    return layer, key.metric, key.pattern, key.receive, key.order, key.message_bytes
 
 
 def key_of(row: dict[str, Any], times: Times = NO_TIMES) -> CellKey:
@@ -186,8 +248,8 @@ def key_of(row: dict[str, Any], times: Times = NO_TIMES) -> CellKey:
         receive=Receive(str(row["receive"])),
         message_bytes=int(str(row["message_bytes"])),
         metric=Metric(str(row["metric"])),
-        variant=str(row["variant"]),
         workload=_workload(row, times) if PATTERNS[pattern].family is Family.WORKLOAD else None,
+        **dict(stored_setup(row)),
     )
 
 
@@ -199,11 +261,16 @@ def _workload(row: dict[str, Any], times: Times) -> WorkloadName:
 
 def unjudged(key: CellKey) -> CellKey:
     """Return a cell as a launch that failed names it: it does not tell what it is judged by."""
-    name = None if key.workload is None else key.workload.model_copy(update={"judged_by": None})
+    name = None if key.workload is None else key.workload.untold
     return key.model_copy(update={"workload": name})
 
 
 def workload_of(part: WorkloadPart) -> WorkloadName:
     """Return which workload a launch was, as cells name it."""
-    time = next((figure.name for figure in part.figures[:1] if figure.better == "lower"), None)
-    return WorkloadName(ranks=part.ranks, parameters=tuple(part.parameters.items()), judged_by=time)
+    first = next(iter(part.figures), None)
+    return WorkloadName(
+        ranks=part.ranks,
+        parameters=tuple(part.parameters.items()),
+        judged_by=first.name if first is not None and first.better == "lower" else None,
+        is_network_test=True if first is not None and first.kind is Measures.NETWORK else None,
+    )

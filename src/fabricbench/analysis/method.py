@@ -10,17 +10,18 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from shlex import join
 
 from fabricbench.analysis.findings import Replication
-from fabricbench.analysis.instrument import LATE_SHARE, LATE_STRETCH
+from fabricbench.analysis.instrument import LATE_SHARE, LATE_STRETCH, MESSAGES_OF_A_TRIP
 from fabricbench.analysis.wording import percent
-from fabricbench.record.integrity import HASHED, data_hash
+from fabricbench.record.integrity import data_hash
 from fabricbench.record.manifest import Manifest
 from fabricbench.record.provenance import Origin
 from fabricbench.record.store import Run
-from fabricbench.statistics.decision import EQUIVALENT_LAUNCHES
+from fabricbench.statistics.decision import EQUIVALENT_LAUNCHES, FEWEST_PAIRS
 
 LAUNCHES = """
 A launch, one start of the measuring program on the nodes, is the unit of replication; every sample is kept, warm-up
-apart, and no outlier is dropped. Fabrics follow each other within a block in random order (seed {seed}). After Hoefler
+apart, and no outlier is dropped. Fabrics follow each other within a block in an order drawn with seed {seed}, balanced
+over blocks; where the order of launches is shown to matter, its effect is fitted and taken out of ratios. After Hoefler
 and Belli, "Scientific Benchmarking of Parallel Computing Systems" (SC'15), and Hunold and Carpen-Amarie, "Reproducible
 MPI Benchmarking Is Still Not as Easy as You Think" (IEEE TPDS, 2016).
 """
@@ -68,14 +69,15 @@ corrected for.
 RUNS = """
 Several runs a side are compared by their means: the run is the unit of replication, since runs differ from each other
 by more than their launches do (Kalibera and Jones, "Rigorous Benchmarking in Reasonable Time", ISMM 2013). The ratio is
-that of geometric means over runs, its {level} interval and p-value come from Welch's t on the logarithms.
+that of geometric means over runs, its {level} interval and p-value come from Welch's t on the logarithms. A side of one or two runs
+against three or more is taken to differ from run to run as the other does; of one run alone nothing is clear.
 """
 
 UNPAIRED = """
-One run a side: the ratio is that of geometric means over launches, its {level} interval and p-value come from Welch's t
-on the logarithms of launches' values. They hold for these two sessions. What else differed between the sessions is in
-the ratio and cannot be told from a change: no rate of error is promised. Three runs a side or more, or both settings in
-one run, can tell.
+One run a side: the ratio is that of geometric means over launches, its {level} interval and p-value in tables come from
+Welch's t on the logarithms of launches' values. They hold for these two sessions. What else differed between the sessions
+is in the ratio and cannot be told from a change: no rate of error is promised, and rows of the first screen have no
+interval. Three runs a side or more, or both settings in one run, can tell.
 """
 
 CORRECTION = """
@@ -97,7 +99,9 @@ rows, 20 % to all other comparisons of the report, from which exceptions and cou
 fabric is slower nowhere (for which each size must show it, so that none is corrected). If all intervals hold their
 ratios, no statement there is wrong; so the chance of any wrong one is at most {error}. The rows are chosen by what was
 measured, not by what came out. Levels are geometric means over the launches compared, so that their ratio is the ratio
-shown.
+shown; of tails (p99, p99.9) medians, and where a few launches are far worse the interval of the ratio is that of the others.
+A row counts for its fabric only where the other sizes of its curve bear it out, by their number and by their geometric mean.
+A ratio that is a row there has the verdict of that row in every table.
 """
 
 LOOKS = """
@@ -111,8 +115,18 @@ Verdicts: "faster" if a difference of at most {margin}, the margin that matters,
 difference" is: then it may be by less than matters; "equivalent" if a difference of the margin or more is rejected on
 both sides (two one-sided tests, Schuirmann, 1987), the interval lies within the margin, and {equivalent} launches or more would
 have met a slow mode of one launch in ten; else "not enough data", with the number of further blocks that would settle
-it with 80 % probability if ratio and noise stay as they are. A side of which more than a tenth of the launches gave
-nothing wins nothing.
+it with 80 % probability, over what ratio and noise may be after the blocks so far. Fewer than {pairs} pairs
+of launches decide nothing, and a side of which more than a tenth of the launches, or of the starts, gave nothing wins nothing.
+"""
+
+GRADES = """
+Grades: a row is clear if its verdict would be the same whatever speaks against it, doubtful if the same side would lead by an
+amount that is open, or if something speaks against it that no number bounds; an alarm if who leads would be open. Two groups of
+launches count by the ratio in each of them, blocks that resemble each other by 1.5 times the range of their ratios, a late switch
+by what the slower side may have been delayed, a start that died as the slowest launch of its side. Blocks of several sessions (an
+hour or more apart) count by the ratio of each session as one value, and the intervals of the first screen hold what sessions
+differ by. Within one, blocks are taken as independent of each other; six blocks cannot test that, twelve seldom miss a correlation
+of 0.9, thirty-two one of 0.6.
 """
 
 CROSSOVERS = """
@@ -130,10 +144,10 @@ Memory is the control: no fabric changes it.
 
 INSTRUMENT = """
 The emulated switch tells how much later than computed it released each frame. A time is in doubt where the 99th percentile of
-that is more than {late_share} of its typical sample, a rate where it is more than {late_stretch} of the time that was measured, a
-workload where some frame was held that should have left (the union over all frames) for more than {late_stretch} of its time, or
-the switch lost frames itself; each in half of the launches or more. By more than a workload's held time nothing can have been
-delayed but by such losses.
+that is more than {late_share} of its typical sample (the median of a round trip where the 90th is more than {late_trip}), a rate
+where it is more than {late_stretch} of the time that was measured, a workload where some frame was held that should have left (the
+union over all frames) for more than {late_stretch} of its time, or the switch lost frames itself; each in half of the launches or
+more. By more than a workload's held time nothing can have been delayed but by such losses.
 """
 
 
@@ -162,7 +176,9 @@ def method(
         "seed": seed,
         "nodes": ", ".join(sorted(lost_nodes)),
         "equivalent": EQUIVALENT_LAUNCHES,
+        "pairs": FEWEST_PAIRS,
         "late_share": percent(LATE_SHARE),
+        "late_trip": percent(LATE_STRETCH / MESSAGES_OF_A_TRIP),
         "late_stretch": percent(LATE_STRETCH),
     }
     compared = {Replication.BLOCKS: PAIRED, Replication.RUNS: RUNS, Replication.LAUNCHES: UNPAIRED}[replication]
@@ -177,6 +193,7 @@ def method(
         CORRECTION + (OF_TWO_SESSIONS if replication is Replication.LAUNCHES else ""),
         LOOKS,
         VERDICTS,
+        GRADES,
         CROSSOVERS,
         LADDER,
         *((INSTRUMENT,) if Origin.EMULATED in origins else ()),
@@ -189,8 +206,19 @@ NEW_DIRECTORY = "RUNDIR"
 """Stands for the output: the same folder is not empty any more."""
 
 
-def reproduce(run: Run) -> tuple[str, ...]:
-    """Return the lines: how to measure it again, with what it was measured, what its data hash to."""
+SHORT_HASH = 12
+"""Digits of a hash that tell runs apart where one is read; the whole stands where it is compared."""
+
+
+def reproduction(runs: Sequence[Run]) -> dict[str, tuple[str, ...]]:
+    """Return what a `Headline` tells of how to measure runs again, and the hash of each one's data."""
+    hashes = tuple(data_hash(run.path) for run in runs)
+    lines = (line for run, data in zip(runs, hashes, strict=True) for line in reproduce(run, data))
+    return {"reproduce": tuple(lines), "data_sha256": hashes}
+
+
+def reproduce(run: Run, data: str) -> tuple[str, ...]:
+    """Return the lines: how to measure it again, with what it was measured, what its data hash to (`data`)."""
     manifest = run.manifest
     versions = manifest.versions
     version = versions.get("fabricbench", "of unknown version")
@@ -201,7 +229,7 @@ def reproduce(run: Run) -> tuple[str, ...]:
     return (
         _command(manifest),
         ", ".join([f"fabricbench {version}", *([] if is_imported else [f"seed {manifest.seed}"]), *others]),
-        f"data SHA-256 {data_hash(run.path)}, as `fabricbench verify` tells it (manifest.json, each launch's {', '.join(HASHED)})",
+        f"data {data[:SHORT_HASH]} (the whole SHA-256: how far this reaches, and `fabricbench verify`)",
     )
 
 

@@ -1,28 +1,40 @@
 """The map of a network from the cells `pairs` and `pairs-stream`: the matrix, and which nodes, pairs and directions are slow.
 
 Nobody is accused by eye or by one measurement: `statistics.culprits` finds groups of nodes and the few causes that explain the slow
-pairs, and a second run of the same pairs has to confirm them. What one run alone suspects is called a suspect. Pairs that stay far
-behind the others without a cause (`statistics.judgement`) are told as such: "nobody is slow" is said only where there are none.
+pairs, and a second run of the same pairs has to confirm them. What one run alone suspects is called a suspect. Pairs that are far
+behind the others in both runs without a cause (`statistics.judgement`) are told as such: "nobody was found slow" is said only where
+there are none, with what would have been found.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from fabricbench.analysis.findings import FailedPair, NetworkMap, Slow, UnexplainedPair
+from fabricbench.analysis.findings import FailedPair, FoundFrom, NetworkMap, Slow, UnexplainedPair
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Metric, Model, Pattern
+from fabricbench.pattern_facts import SCHEDULE
 from fabricbench.record.lines import Quantity
 from fabricbench.record.store import Run
-from fabricbench.statistics.culprits import FEWEST_MEMBERS, Culprit
+from fabricbench.record.values import channel_batches
+from fabricbench.statistics.culprits import FEWEST_MEMBERS, Culprit, smallest_found
 from fabricbench.statistics.judgement import Matrix, judge
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+
+MOST_PAIRS = 4_000_000
+"""Of all launches of a run: those of 256 nodes, both ways, in sixty launches."""
+HALVES = "halves"
+"""The schedule that has each host in one pair: a slow pair may be either host's fault or what lies between them."""
+
+OPERATIONS = "operations_per_sample"
+"""The column of a cell that has how many of them its times are of."""
 
 MATRIX_PATTERNS = (Pattern.PAIRS, Pattern.PAIRS_STREAM)
 
@@ -107,7 +119,8 @@ def _map(values: _Values, margin: float, again: _Values | None) -> NetworkMap:
         matrix[one][other] = float(value)
         if values.pattern is Pattern.PAIRS:
             matrix[other][one] = float(value)
-    found = _Found() if members < FEWEST_MEMBERS else _found(values, margin, again)
+    is_judged = members >= FEWEST_MEMBERS and values.schedule != HALVES
+    found = _found(values, margin, again) if is_judged else _Found()
     return NetworkMap(
         fabric=values.fabric,
         layer=values.layer,
@@ -119,13 +132,14 @@ def _map(values: _Values, margin: float, again: _Values | None) -> NetworkMap:
         hosts=values.hosts,
         matrix=tuple(tuple(row) for row in matrix),
         slow=found.slow,
-        is_judged=members >= FEWEST_MEMBERS,
+        is_judged=is_judged,
         is_measured_again=again is not None,
         groups=found.groups,
         crossing=found.crossing,
         apart=found.apart,
         unexplained=found.unexplained,
         failed=values.failed,
+        found_from=_found_from(values, margin, found) if is_judged else (),
     )
 
 
@@ -145,13 +159,12 @@ def _found(values: _Values, margin: float, again: _Values | None) -> _Found:
     last = _matrix(again or values, hosts)
     found = judge(_matrix(values, hosts), last if again else None, margin=margin, level=LEVEL)
     groups = tuple(tuple(hosts[member] for member in group) for group in found.groups)
-    largest = max(groups, key=len, default=())
     typical = np.exp(np.nanmedian(last.values, axis=0) * (-1 if values.metric.is_lower_better else 1))
     return _Found(
         slow=tuple(_named(one, hosts, is_confirmed=again is not None) for one in found.culprits),
         groups=() if found.is_unclear else groups,
-        crossing=float(-np.expm1(found.crossing)) if groups and not found.is_unclear else None,
-        apart=tuple(host for group in groups if group is not largest for host in group) if found.is_unclear else (),
+        crossing=float(-np.expm1(found.crossing)) if groups else None,
+        apart=tuple(hosts[member] for member in found.apart),
         unexplained=tuple(
             UnexplainedPair(
                 source=hosts[last.source[one.column]],
@@ -162,6 +175,16 @@ def _found(values: _Values, margin: float, again: _Values | None) -> _Found:
             for one in found.outliers
         ),
     )
+
+
+def _found_from(values: _Values, margin: float, found: _Found) -> tuple[FoundFrom, ...]:
+    """Return from what slowness on a node, a pair or a direction would have been named; nothing where anything is told."""
+    if found.slow or found.apart or found.unexplained:
+        return ()
+    matrix = _matrix(values, values.hosts)
+    groups = tuple(tuple(values.hosts.index(host) for host in group) for group in found.groups)
+    least = smallest_found(matrix.values, matrix.source, matrix.destination, margin=margin, level=LEVEL, groups=groups)
+    return tuple(FoundFrom(touch=touch, slower=float(-np.expm1(effect))) for touch, effect in least.items())
 
 
 def _matrix(values: _Values, hosts: tuple[str, ...]) -> Matrix:
@@ -196,24 +219,42 @@ def _values(run: Run) -> list[_Values]:
     )
     if cells.is_empty():
         return []
-    named = ["launch_id", "cell", "fabric", "layer", "pattern", "variant", "message_bytes"]
+    named = ["launch_id", "cell", "fabric", "layer", "pattern", "variant", "parameters", "message_bytes", OPERATIONS]
     rate = pl.col("bytes").sum() * 8.0e9 / pl.col("time_ns").sum()
     is_rate = pl.col("quantity").first() == Quantity.TRANSFER.value
-    values = (
-        run.channels()
-        .filter(pl.col("time_ns").is_not_null())
-        .join(cells.lazy().select(named), on=["launch_id", "cell"])
-        .with_columns(pl.col("fabric", "layer", "pattern", "launch_id", "quantity").cast(pl.String))
-        .group_by([*named, "source", "destination"])
-        .agg(value=pl.when(is_rate).then(rate).otherwise(pl.col("time_ns").median()))
+    cells = cells.select(named).with_columns(pl.col("fabric", "layer", "pattern", "launch_id").cast(pl.String))
+    frames = [
+        batch.filter(pl.col("time_ns").is_not_null())
+        .group_by("cell", "source", "destination")
+        .agg(value=pl.when(is_rate).then(rate).otherwise(pl.col("time_ns").median()), is_rate=is_rate)
         .filter(pl.col("value") > 0)
-        .collect()
-    )
-    keys = ["fabric", "layer", "pattern", "variant", "message_bytes"]
+        .collect(engine="streaming")
+        .join(of_launch, on="cell")
+        .with_columns(value=pl.col("value") / pl.when("is_rate").then(1).otherwise(OPERATIONS))
+        for launch in run.launches
+        for of_launch in [cells.filter(pl.col("launch_id") == launch.launch_id)]
+        for batch in channel_batches(launch.directory, of_launch["cell"].to_list())
+    ]
+    if not frames:
+        return []
+    pairs = sum(frame.height for frame in frames)
+    if pairs > MOST_PAIRS:
+        raise UsageError(
+            f"the matrices of {run.path} tell of {pairs:,} pairs, and {MOST_PAIRS:,} are the most that are compared at once",
+            hint="compare a run of fewer launches or fewer nodes; Polars reads all of it: launches/*/channels.parquet",
+        )
+    values = pl.concat(frames)
+    keys = ["fabric", "layer", "pattern", "variant", "parameters", "message_bytes"]
     found = []
     for key, rows in sorted(values.partition_by(keys, as_dict=True).items()):
         launches = sorted(rows["launch_id"].unique())
         hosts = _hosts(run, launches)
+        last = max(int(str(rows[name].max())) for name in ("source", "destination"))
+        if last >= len(hosts):
+            raise UsageError(
+                f"a matrix of {run.path} tells of rank {last}, and its launches have {len(hosts)} ranks",
+                hint="its channels.parquet is of other launches: restore it from a copy, or measure again",
+            )
         place = {launch: index for index, launch in enumerate(launches)}
         columns = zip(rows["launch_id"], rows["source"], rows["destination"], rows["value"], strict=True)
         found.append(
@@ -221,8 +262,8 @@ def _values(run: Run) -> list[_Values]:
                 fabric=str(key[0]),
                 layer=Layer(str(key[1])),
                 pattern=Pattern(str(key[2])),
-                schedule="rounds" if "rounds" in str(key[3]) else "alone",
-                message_bytes=int(str(key[4])),
+                schedule=json.loads(key[4] or "{}").get("schedule", SCHEDULE.default),
+                message_bytes=int(str(key[5])),
                 hosts=hosts,
                 launches=tuple(launches),
                 rows=tuple((place[launch], one, other, value) for launch, one, other, value in columns),

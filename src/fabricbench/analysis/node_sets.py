@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
-from fabricbench.analysis.findings import CellKey, on_all_nodes
+from fabricbench.analysis.findings import CellKey
 from fabricbench.analysis.measured import Side
 
 Blocks = Mapping[CellKey, int]
@@ -30,10 +30,10 @@ def on_leading_nodes(keys: Iterable[CellKey], blocks: Blocks) -> list[CellKey]:
     """Return each test once: on the set of nodes that has the most blocks, on all nodes where another has no more."""
     kept = list(keys)
     best: dict[CellKey, CellKey] = {}
-    for key in sorted(kept, key=lambda key: (-blocks.get(key, 0), key.variant)):
+    for key in sorted(kept, key=lambda key: (-blocks.get(key, 0), key.order)):
         best.setdefault(_on_any_nodes(key), key)
     return [key for key in kept if best[_on_any_nodes(key)] == key]
 
 
 def _on_any_nodes(key: CellKey) -> CellKey:
-    return key.model_copy(update={"variant": on_all_nodes(key.variant)})
+    return key.model_copy(update={"lost_nodes": ()})

@@ -25,7 +25,7 @@ from scipy import special
 
 from fabricbench.analysis.comparing import check_levels, number
 from fabricbench.analysis.findings import CellKey
-from fabricbench.analysis.measured import Side, clock_deviation, in_order
+from fabricbench.analysis.measured import Side, in_order, ratio_rounding
 from fabricbench.analysis.sides import read_sides
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Model
@@ -35,7 +35,7 @@ from fabricbench.statistics.correction import holm
 from fabricbench.statistics.decision import EQUIVALENT, UNDECIDED, corrected, decision_codes, p_values_of
 from fabricbench.statistics.dependence import LEAST_IN_A_ROW, pooled_lag_one, trend
 from fabricbench.statistics.gate_power import POWER
-from fabricbench.statistics.ratios import MINIMUM_LAUNCHES, Ratios, paired_ratios, unpaired_ratios
+from fabricbench.statistics.ratios import MINIMUM_LAUNCHES, Ratios, Rounding, paired_ratios, unpaired_ratios
 from fabricbench.testbed.model import Fabric
 
 Floats = NDArray[np.float64]
@@ -180,7 +180,7 @@ def analyse_selfcheck(
         margin=margin,
         confidence=confidence,
         plain=tuple(_plain(subjects, PLAIN_SHARE * error)),
-        dependence=tuple(_dependences(in_rows, (1.0 - PLAIN_SHARE) * error, random)),
+        dependence=tuple(_dependences(in_rows, (1.0 - PLAIN_SHARE) * error)),
         results=(
             *(_exchanges(a, b, margin, confidence, random) for a, b in twins),
             *(_splits(side, margin, confidence, random) for side in chosen),
@@ -230,24 +230,26 @@ def _slowness(side: Side, keys: Sequence[CellKey], blocks: Sequence[int]) -> Flo
 
 def _twins(a: Side, b: Side, confidence: float) -> _Subject:
     keys, blocks = _shared(a, b), _blocks(a, b)
-    floor = np.array([clock_deviation(a.cells[key], b.cells[key]) for key in keys])
     ratios = _slowness(b, keys, blocks) - _slowness(a, keys, blocks)
-    return _Subject("twins", a, b, keys, paired_ratios(ratios, confidence, least_deviation=floor))
+    return _Subject("twins", a, b, keys, paired_ratios(ratios, confidence, rounding=_rounding(a, b, keys)))
 
 
 def _halves(side: Side, confidence: float) -> _Subject:
     """Contiguous halves, the middle launch of an odd number in the second: what drifts shows, and is not dealt away."""
     keys = _keys(list(side.cells))
     rows = _slowness(side, keys, _by_time(side))
-    floor = np.array([clock_deviation(side.cells[key], side.cells[key]) for key in keys])
     half = rows.shape[1] // 2
     return _Subject(
         "halves",
         side,
         None,
         keys,
-        unpaired_ratios(rows[:, :half], rows[:, half:], confidence, least_deviation=floor),
+        unpaired_ratios(rows[:, :half], rows[:, half:], confidence, rounding=_rounding(side, side, keys)),
     )
+
+
+def _rounding(a: Side, b: Side, keys: Sequence[CellKey]) -> Rounding:
+    return Rounding.joined([ratio_rounding(a.cells[key], b.cells[key]) for key in keys])
 
 
 def _by_time(side: Side) -> list[int]:
@@ -313,12 +315,10 @@ def _in_time(first: Side, sides: Sequence[Side]) -> Floats:
     return rows[0] if len(rows) == 1 else rows[1] - rows[0]
 
 
-def _dependences(
-    in_rows: Sequence[tuple[str, str | None, Floats]], error: float, random: np.random.Generator
-) -> list[Dependence]:
+def _dependences(in_rows: Sequence[tuple[str, str | None, Floats]], error: float) -> list[Dependence]:
     """Test autocorrelation and drift of all that stands in a row as one family."""
     enough = [(fabric, other, rows) for fabric, other, rows in in_rows if rows.shape[1] >= LEAST_IN_A_ROW]
-    lags = [pooled_lag_one(rows, random) for _, _, rows in enough]
+    lags = [pooled_lag_one(rows) for _, _, rows in enough]
     trends = [trend(_level(rows)) for _, _, rows in enough]
     p_values = [np.nan if one is None else one.p_value for one in (*lags, *trends)]
     adjusted = holm(np.array(p_values)) if p_values else np.zeros(0)
@@ -354,7 +354,7 @@ def _level(rows: Floats) -> Floats:
 def _splits(side: Side, margin: float, confidence: float, random: np.random.Generator) -> SelfcheckResult:
     keys = _keys(list(side.cells))
     table = _slowness(side, keys, side.blocks)
-    launches = table.shape[1]
+    rounding, launches = _rounding(side, side, keys), table.shape[1]
     half = launches // 2
     if comb(launches, half) <= MOST_TRIALS:
         halves = [np.array(chosen) for chosen in combinations(range(launches), half)]
@@ -363,7 +363,7 @@ def _splits(side: Side, margin: float, confidence: float, random: np.random.Gene
 
     def trial(index: int) -> Ratios:
         rest = np.setdiff1d(np.arange(launches), halves[index])
-        return unpaired_ratios(table[:, halves[index]], table[:, rest], confidence)
+        return unpaired_ratios(table[:, halves[index]], table[:, rest], confidence, rounding=rounding)
 
     return _result("splits", side, None, len(keys), trial, len(halves), margin, confidence)
 
@@ -371,7 +371,7 @@ def _splits(side: Side, margin: float, confidence: float, random: np.random.Gene
 def _exchanges(a: Side, b: Side, margin: float, confidence: float, random: np.random.Generator) -> SelfcheckResult:
     keys, blocks = _shared(a, b), _blocks(a, b)
     table = _slowness(b, keys, blocks) - _slowness(a, keys, blocks)
-    count = table.shape[1]
+    rounding, count = _rounding(a, b, keys), table.shape[1]
     if count - 1 <= int(np.log2(MOST_TRIALS)):  # all ways that differ in more than an exchange of the names
         signs = 1 - 2 * ((np.arange(2 ** (count - 1))[:, None] >> np.arange(count)) & 1)
     else:
@@ -379,7 +379,7 @@ def _exchanges(a: Side, b: Side, margin: float, confidence: float, random: np.ra
         signs[0] = 1
 
     def trial(index: int) -> Ratios:
-        return paired_ratios(table * signs[index], confidence)
+        return paired_ratios(table * signs[index], confidence, rounding=rounding)
 
     return _result("twins", a, b.name, len(keys), trial, len(signs), margin, confidence)
 

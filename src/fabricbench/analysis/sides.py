@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from fabricbench.analysis.measured import (
     TAILS,
     CellFacts,
     CellMeasured,
+    FailedCell,
     Floats,
     Side,
     Times,
@@ -34,15 +36,21 @@ from fabricbench.analysis.measured import (
     key_of,
     workload_of,
 )
+from fabricbench.analysis.repeated_texts import Repeated, counted_once, repeated_texts
 from fabricbench.errors import UsageError
-from fabricbench.model import Pattern
+from fabricbench.model import Layer, Pattern
 from fabricbench.patterns import PATTERNS
+from fabricbench.record.account import account_of, joined
+from fabricbench.record.farm_lines import DONE, JOBS
+from fabricbench.record.frames import RDMA_ATTACHMENTS
 from fabricbench.record.integrity import data_hash
 from fabricbench.record.launch import CellLateness
+from fabricbench.record.lines import RdmaAttachment
 from fabricbench.record.port_counters import PortEvent, events_of
 from fabricbench.record.probe_plan import PlanCongestor
+from fabricbench.record.run_account import SubjectAccount
 from fabricbench.record.store import Run, StoredLaunch
-from fabricbench.record.values import NO_VALUE, counted_samples, launch_value
+from fabricbench.record.values import NO_VALUE, SUMS, counted_batches, launch_value, of_each_cell
 from fabricbench.statistics.dependence import effective_samples, side_autocorrelation
 from fabricbench.testbed.model import Fabric
 
@@ -54,6 +62,7 @@ class _Parts:
     launch_values: Floats
     facts: CellFacts | None = None
     tails: dict[float, Floats] = field(default_factory=dict)
+    means: Floats | None = None
     extras: dict[str, Floats] = field(default_factory=dict)
     values: list[Floats] = field(default_factory=list)
     count: int = 0
@@ -64,11 +73,27 @@ class _Parts:
     overhead_ns: float = 0.0
     is_printed: bool = False
     """Whether the program printed its own figure: no clock of ours is in it."""
+    printed_steps: Floats = field(default_factory=lambda: np.zeros(0))
+    """The step of the last digit that was printed of each launch's value; NaN where nobody told."""
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTS, 0))
     expected: int = 0
     subject: str = ""
     lateness: list[CellLateness] = field(default_factory=list)
     port_events: dict[PortEvent, Floats] = field(default_factory=dict)
+    rdma: dict[RdmaAttachment, None] = field(default_factory=dict)
+
+    @property
+    def step_share(self) -> float:
+        """The step in which values are told, relative to them; of what was printed with changing digits the mean over launches."""
+        printed = self.printed_steps / self.launch_values if self.printed_steps.size else np.zeros(0)
+        if not np.isnan(printed).all():
+            return float(np.nanmean(printed))
+        return 0.0 if self.is_printed else self.resolution_ns / self.mean_ns
+
+    @property
+    def mean_ns(self) -> float:
+        """The mean time of a sample."""
+        return max(self.total_ns / max(sum(one.size for one in self.values), 1), 1e-9)
 
     @property
     def has_value(self) -> bool:
@@ -76,14 +101,41 @@ class _Parts:
         return bool(self.values) and not np.isnan(self.launch_values).all()
 
 
-def read_sides(runs: Sequence[Run] = (), *, before: Sequence[Run] = (), after: Sequence[Run] = ()) -> list[Side]:
+class NothingMeasured(UsageError):  # noqa: N818 - the tree of errors reads as sentences
+    """Runs in which no launch gave anything that counts; `accounts` tell of each what was lost."""
+
+    def __init__(self, runs: Sequence[Run]) -> None:
+        self.names = tuple(str(run.path) for run in runs)
+        self.accounts = tuple(account_of(run) for run in runs)
+        super().__init__(
+            f"there is nothing to analyse in {' and '.join(self.names)}: no valid launch has a measured test",
+            hint="see the launches' stderr.log, or run `fabricbench resume` to measure what is missing"
+            if any(one.can_be_resumed for one in self.accounts)
+            else "correct what the reasons name, in the campaign or on the nodes, and measure by a new run: `fabricbench resume` "
+            "measures none of it again",
+        )
+
+
+Wanted = Callable[[str, CellKey], bool]
+"""Tells by the name of a fabric and a cell whether it is read."""
+
+
+def read_sides(
+    runs: Sequence[Run] = (),
+    *,
+    before: Sequence[Run] = (),
+    after: Sequence[Run] = (),
+    wanted: Wanted | None = None,
+) -> list[Side]:
     """Return the sides of one run (its fabrics), or each shared fabric before and after, in the testbed's order.
 
     Two `runs` are one before and one after; `before` and `after` may be any number of runs each. UsageError if anything else is
-    given, a run twice, runs that share no fabric, or nothing was measured at all.
+    given, a run twice, or runs that share no fabric; NothingMeasured where no launch of any counts.
+
+    Of one run only the cells that are `wanted` may be read: no sample of any other.
     """
     if len(runs) == 1 and not before and not after:
-        sides = _sides_of(runs, "", [fabric.name for fabric in runs[0].manifest.testbed.fabrics])
+        sides = _sides_of(runs, "", [fabric.name for fabric in runs[0].manifest.testbed.fabrics], {}, wanted)
         return _with_something(sides, runs)
     if len(runs) == 2 and not before and not after:
         before, after = runs[:1], runs[1:]
@@ -94,7 +146,9 @@ def read_sides(runs: Sequence[Run] = (), *, before: Sequence[Run] = (), after: S
         )
     every = [*before, *after]
     names = _shared_names(every)
-    pairs = zip(_sides_of(before, BEFORE, names), _sides_of(after, AFTER, names), strict=True)
+    repeated = repeated_texts(every)
+    sides_of = (_sides_of(one, suffix, names, repeated) for one, suffix in ((before, BEFORE), (after, AFTER)))
+    pairs = zip(*sides_of, strict=True)
     return _with_something([side for pair in pairs for side in pair], every)
 
 
@@ -121,23 +175,21 @@ def _shared_names(runs: Sequence[Run]) -> list[str]:
 
 def _with_something(sides: list[Side], runs: Sequence[Run]) -> list[Side]:
     if not any(side.cells for side in sides):
-        raise UsageError(
-            (
-                f"there is nothing to analyse in {' and '.join(str(run.path) for run in runs)}: no valid launch "
-                "has a measured test"
-            ),
-            hint="see the launches' stderr.log, or run `fabricbench resume` to measure what is missing",
-        )
+        raise NothingMeasured(runs)
     return sides
 
 
-def _sides_of(runs: Sequence[Run], suffix: str, names: Sequence[str]) -> list[Side]:
-    tables = [run.cells() for run in runs]
+def _sides_of(
+    runs: Sequence[Run], suffix: str, names: Sequence[str], repeated: Repeated, wanted: Wanted | None = None
+) -> list[Side]:
+    tables = [(run.cells(), account_of(run)) for run in runs]
     return [
         _joined(
             [
-                _read_side(run, run.manifest.testbed.fabric(name), name + suffix, table)
-                for run, table in zip(runs, tables, strict=True)
+                _read_side(
+                    run, run.manifest.testbed.fabric(name), name + suffix, table, account.of(name), repeated, wanted
+                )
+                for run, (table, account) in zip(runs, tables, strict=True)
             ]
         )
         for name in names
@@ -167,7 +219,14 @@ def _joined(sides: Sequence[Side]) -> Side:
         runs=tuple(side.run for side in sides),
         run_of=tuple(index for index, width in enumerate(widths) for _ in range(width)),
         left_out=tuple(f"{cell_name(key)}: not in {', '.join(paths)}" for key, paths in lacking.items() if paths),
+        accounts=_joined_accounts([one for side in sides for one in side.accounts]),
     )
+
+
+def _joined_accounts(accounts: Sequence[SubjectAccount]) -> tuple[SubjectAccount, ...]:
+    """Return the accounts of several runs of one fabric, one for each subject."""
+    subjects = dict.fromkeys(one.subject for one in accounts)
+    return tuple(joined([one for one in accounts if one.subject == subject]) for subject in subjects)
 
 
 def _in_block(launch: StoredLaunch, block: int) -> StoredLaunch:
@@ -187,12 +246,14 @@ def _joined_cell(cells: Sequence[CellMeasured], widths: Sequence[int]) -> CellMe
         total_bytes=sum(cell.total_bytes for cell in cells),
         total_ns=sum(cell.total_ns for cell in cells),
         counts={name: sum(cell.counts[name] for cell in cells) for name in COUNTS},
-        clock_share=max(cell.clock_share for cell in cells),
+        step_share=max(cell.step_share for cell in cells),
         overhead_share=max(cell.overhead_share for cell in cells),
         effective_share=float(np.median([cell.effective_share for cell in cells])),
+        printed_step=max((cell.printed_step for cell in cells if cell.printed_step is not None), default=None),
         subject=cells[0].subject,
         facts=cells[0].facts,
         tails={tail: in_a_row([cell.tails.get(tail) for cell in cells]) for tail in TAILS},
+        means=in_a_row([cell.means for cell in cells]) if any(cell.means is not None for cell in cells) else None,
         values={
             name: in_a_row([cell.values.get(name) for cell in cells])
             for name in dict.fromkeys(name for cell in cells for name in cell.values)
@@ -203,67 +264,105 @@ def _joined_cell(cells: Sequence[CellMeasured], widths: Sequence[int]) -> CellMe
             for event in PortEvent
             if any(event in cell.port_events for cell in cells)
         },
+        rdma=tuple(dict.fromkeys(one for cell in cells for one in cell.rdma)),
         gave_nothing=sum(cell.gave_nothing for cell in cells),
         expected=sum(cell.expected for cell in cells),
     )
 
 
-def _read_side(run: Run, fabric: Fabric, name: str, table: pl.DataFrame) -> Side:
-    of_fabric = [launch for launch in run.launches if launch.fabric == fabric.name]
+def _read_side(
+    run: Run,
+    fabric: Fabric,
+    name: str,
+    table: pl.DataFrame,
+    accounts: tuple[SubjectAccount, ...],
+    repeated: Repeated,
+    wanted: Wanted | None,
+) -> Side:
+    of_fabric = [
+        counted_once(launch, repeated.get((run.path, launch.launch_id)))
+        for launch in run.launches
+        if launch.fabric == fabric.name
+    ]
     launches = tuple(launch for launch in of_fabric if launch.is_valid)
     invalid = tuple(launch for launch in of_fabric if not launch.is_valid)
     columns = {block: column for column, block in enumerate(blocks_of(launches))}
     parts: dict[CellKey, _Parts] = defaultdict(lambda: _Parts(np.full(len(columns), np.nan)))
     mine = table.filter(pl.col("fabric").cast(pl.String) == fabric.name, pl.col("is_valid"))
-    by_launch = {str(key[0]): rows for key, rows in mine.partition_by("launch_id", as_dict=True).items()}
     times = _times_of(run)
+    if wanted is not None:
+        rows_of = mine.filter(pl.col("metric").is_not_null())
+        mine = rows_of.filter([wanted(fabric.name, key_of(row, times)) for row in rows_of.iter_rows(named=True)])
+    by_launch = {str(key[0]): rows for key, rows in mine.partition_by("launch_id", as_dict=True).items()}
     for launch in launches:
         if launch.launch_id in by_launch:
-            rows = by_launch[launch.launch_id]
-            for row in rows.filter(pl.col("metric").is_not_null()).iter_rows(named=True):
-                part = parts[key_of(row, times)]
-                part.expected += 1
-                part.subject = subject_of(launch)
-            _read_launch(launch, columns[launch.block], rows.filter(pl.col("status") == "done"), parts, times)
+            _read_launch(launch, columns[launch.block], by_launch[launch.launch_id], parts, times)
     cells = {key: _whole(key, parts[key]) for key in sorted(parts, key=in_order) if parts[key].has_value}
     without = {
-        (cell_name(key), NO_VALUE, "no-value") for key, part in parts.items() if part.count and not part.has_value
+        FailedCell(cell_name(key), NO_VALUE, "no-value", key.layer, key.pattern)
+        for key, part in parts.items()
+        if part.count and not part.has_value
     }
-    return Side(name, fabric, run, launches, invalid, cells, tuple(sorted({*_failures(mine), *without})))
+    failed = tuple(sorted({*_failures(mine), *without}))
+    return Side(name, fabric, run, launches, invalid, cells, failed, accounts=accounts)
 
 
 def _read_launch(
     launch: StoredLaunch, index: int, rows: pl.DataFrame, parts: dict[CellKey, _Parts], times: Times
 ) -> None:
-    samples = counted_samples(launch.directory, rows).collect()
-    worth = dict(samples.group_by("cell").agg(launch_value().alias("worth")).iter_rows())
-    cell, time_ns, moved, values = (samples[name].to_numpy() for name in ("cell", "time_ns", "bytes", "value"))
-    starts = np.flatnonzero(np.diff(cell, prepend=cell[:1] + 1)) if cell.size else np.zeros(0, dtype=np.int64)
-    ends = np.append(starts[1:], cell.size)[: starts.size]  # none where every cell of the launch failed
-    where: dict[int, list[slice]] = defaultdict(list)
-    for start, end in zip(starts, ends, strict=True):
-        where[int(cell[start])].append(slice(int(start), int(end)))
     clock = launch.summary.header.clock if launch.summary.header else None
+    keys: dict[int, CellKey] = {}
     for row in rows.iter_rows(named=True):
+        if row["metric"] is None:
+            continue
         key = key_of(row, times)
         part = parts[key]
+        part.expected += 1
+        part.subject = subject_of(launch)
+        if row["status"] != "done":
+            continue
+        keys[row["cell"]] = key
         part.facts = part.facts or _facts(row)
         for name, value in json.loads(row["values"] or "{}").items():
             part.extras.setdefault(name, np.full_like(part.launch_values, np.nan))[index] = value
         for event, number in (events_of(json.loads(row["port_state"] or "{}")) or {}).items():
             part.port_events.setdefault(event, np.full_like(part.launch_values, np.nan))[index] = number
+        part.rdma |= dict.fromkeys(RDMA_ATTACHMENTS.validate_json(row["rdma"] or "[]"))
         for name in COUNTS:
             part.counts[name] += row[name] or 0
         if (late := launch.summary.facts.lateness.get(row["cell"])) is not None:
             part.lateness.append(late)
-        part.is_printed |= row["figure_of_merit"] is not None
+        _add_printed(part, index, row)
         if clock is not None:
             part.resolution_ns = max(part.resolution_ns, clock.resolution_ns)
             part.overhead_ns = max(part.overhead_ns, clock.overhead_ns)
-        for span in where.get(row["cell"], []):
-            _add(part, index, key, time_ns[span], moved[span], values[span])
-        if (value := worth.get(row["cell"])) is not None:
-            part.launch_values[index] = value
+    done = rows if len(keys) == rows.height else rows.filter(pl.col("status") == "done")
+    for samples in counted_batches(launch.directory, launch.summary.samples, done):
+        _read_samples(samples, done, index, keys, parts)
+
+
+def _read_samples(
+    samples: pl.DataFrame, rows: pl.DataFrame, index: int, keys: dict[int, CellKey], parts: dict[CellKey, _Parts]
+) -> None:
+    """Add samples of some cells of a launch, each cell's whole, to the parts."""
+    sums = of_each_cell(samples, SUMS)
+    worth = rows.join(sums, on="cell", maintain_order="left").select("cell", launch_value())
+    for number, value in worth.iter_rows():
+        if value is not None:
+            parts[keys[number]].launch_values[index] = value
+    cell, time_ns, moved, values = (samples[name].to_numpy() for name in ("cell", "time_ns", "bytes", "value"))
+    borders = [0, *(np.flatnonzero(cell[1:] != cell[:-1]) + 1), cell.size] if cell.size else []
+    for start, end in pairwise(borders):  # none where every cell of the launch failed
+        key = keys[int(cell[start])]
+        _add(parts[key], index, key, time_ns[start:end], moved[start:end], values[start:end])
+
+
+def _add_printed(part: _Parts, index: int, row: dict[str, Any]) -> None:
+    part.is_printed |= row["figure_of_merit"] is not None
+    if row["printed_step"] is not None:
+        if not part.printed_steps.size:
+            part.printed_steps = np.full_like(part.launch_values, np.nan)
+        part.printed_steps[index] = row["printed_step"]
 
 
 def _add(
@@ -277,7 +376,8 @@ def _add(
     part.total_bytes += int(moved.sum())
     part.total_ns += int(time_ns.sum())
     part.count += time_ns.size
-    values = values[~np.isnan(values)]
+    if (without := np.isnan(values)).any():
+        values = values[~without]
     if not values.size:
         return
     part.values.append(values)
@@ -285,13 +385,17 @@ def _add(
     for tail in TAILS:
         bad = np.quantile(values, tail if key.metric.is_time else 1.0 - tail)
         part.tails.setdefault(tail, np.full_like(part.launch_values, np.nan))[index] = bad
+    if key.metric.is_time:
+        if part.means is None:
+            part.means = np.full_like(part.launch_values, np.nan)
+        part.means[index] = values.mean()
 
 
 def _times_of(run: Run) -> Times:
-    """Return what the applications of a run are judged by where that is a time: a failed launch does not tell, others of it do."""
+    """Return what the applications of a run are judged by: a failed launch does not tell, others of it do."""
     parts = [launch.summary.workload for launch in run.launches if launch.summary.kernel is None]
     told = [workload_of(part) for part in parts if part is not None and part.figures]
-    return {name.model_copy(update={"judged_by": None}): name for name in told}
+    return {name.untold: name for name in told}
 
 
 def _facts(row: dict[str, Any]) -> CellFacts:
@@ -308,38 +412,58 @@ def _facts(row: dict[str, Any]) -> CellFacts:
 
 def _whole(key: CellKey, part: _Parts) -> CellMeasured:
     pooled = np.sort(np.concatenate(part.values))
-    mean_ns = max(part.total_ns / pooled.size, 1e-9)
     shares = [effective_samples(count, r) / count for count, r in part.autocorrelations]
     return CellMeasured(
         key=key,
-        launch_values=part.launch_values,
+        launch_values=part.launch_values * _of_all_jobs(part),
         pooled=pooled,
         total_bytes=part.total_bytes,
         total_ns=part.total_ns,
         counts=part.counts,
-        clock_share=0.0 if part.is_printed else part.resolution_ns / mean_ns,
-        overhead_share=0.0 if part.is_printed else part.overhead_ns / mean_ns,
+        step_share=part.step_share,
+        overhead_share=0.0 if part.is_printed else part.overhead_ns / part.mean_ns,
+        printed_step=None if np.isnan(part.printed_steps).all() else float(np.nanmax(part.printed_steps)),
         effective_share=float(np.median(shares)),
         subject=part.subject,
         facts=part.facts or CellFacts(),
         tails=part.tails,
+        means=part.means,
         values=part.extras,
         gave_nothing=part.expected - int(np.count_nonzero(part.launch_values > 0)),
         expected=part.expected,
         lateness=tuple(part.lateness),
         port_events=part.port_events,
+        rdma=tuple(part.rdma),
     )
 
 
-def _failures(rows: pl.DataFrame) -> tuple[tuple[str, str, str], ...]:
+def _of_all_jobs(part: _Parts) -> Floats:
+    """Return how many times a launch's time all jobs of its farm take at the rate of those that it did; 1 where it is no farm.
+
+    A job that failed for good is no work: times are compared for as many jobs done.
+    """
+    if DONE not in part.extras or JOBS not in part.extras:
+        return np.ones_like(part.launch_values)
+    done, jobs = part.extras[DONE], part.extras[JOBS]
+    return np.where(done > 0, jobs / np.where(done > 0, done, 1.0), 1.0)
+
+
+def _failures(rows: pl.DataFrame) -> tuple[FailedCell, ...]:
     failed = rows.filter(pl.col("status") == "failed")
     found = {
-        (_failed_cell(row), row["reason"] or "", row["failure_code"] or "") for row in failed.iter_rows(named=True)
+        FailedCell(
+            name=_failed_cell(row),
+            reason=row["reason"] or "",
+            code=row["failure_code"] or "",
+            layer=Layer(row["layer"]),
+            pattern=Pattern(row["pattern"]),
+        )
+        for row in failed.iter_rows(named=True)
     }
     return tuple(sorted(found))
 
 
-def _failed_cell(row: dict[str, object]) -> str:
+def _failed_cell(row: dict[str, Any]) -> str:
     """Return what a failed cell is; one without a size has its variant: `mpi npb IS.W 4 ranks`."""
     what = f"{row['layer']} {row['pattern']}"
     has_size = PATTERNS[Pattern(str(row["pattern"]))].has_size

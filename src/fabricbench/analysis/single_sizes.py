@@ -1,25 +1,32 @@
-"""What single sizes add to the answer: a crossing that may lead it, exceptions to it, how far it reaches.
+"""What single sizes add to the answer: whether they bear out a row, a crossing that leads it, exceptions to it, how far it reaches.
 
-Each size is decided within the error of all comparisons (`ErrorRates.other`), whatever the tables say of it.
+A row of the first screen is one size of a curve, the smallest message or the largest stream. So it speaks for its fabric only where
+the other sizes do not speak for the other one. Each size, and each mean over sizes, is decided within the error of all comparisons
+(`ErrorRates.other`), whatever the tables say of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import groupby
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby, pairwise
 from math import exp, log1p
 
-from fabricbench.analysis.comparing import Pairing, verdict_of
-from fabricbench.analysis.crossovers import cell_key
-from fabricbench.analysis.effects import Compared, ErrorRates, log_ratio_of
-from fabricbench.analysis.findings import Comparison, Crossover, Effect, PairEffect, Verdict, is_basic
+from fabricbench.analysis.comparing import verdict_of
+from fabricbench.analysis.effects import Compared, ErrorRates, log_ratio_of, log_ratio_over
+from fabricbench.analysis.findings import Comparison, Effect, Letter, PairEffect, Verdict, is_basic
 from fabricbench.analysis.node_sets import blocks_of, on_leading_nodes
+from fabricbench.analysis.pairing import Pairing
 from fabricbench.analysis.rows import MET_BY_USERS, layer_name
 from fabricbench.analysis.wording import enumeration, percent, size_text, slower_by
-from fabricbench.model import Layer
+from fabricbench.model import Layer, Metric
 from fabricbench.quantity import count
+from fabricbench.statistics.decision import FEWEST_PAIRS, shared_by
 
 MOST_EXCEPTIONS = 3
+BEARING_SHARE = 0.8
+"""Of the sizes of a curve that are decided: in so many its row's fabric is faster, else the row does not speak for the curve."""
 
 
 def usable_sizes(compared: Compared) -> list[Comparison]:
@@ -29,7 +36,7 @@ def usable_sizes(compared: Compared) -> list[Comparison]:
     leading = set(on_leading_nodes(keys, blocks_of(compared.sides)))
 
     def is_void(one: Comparison, fabric: str) -> bool:
-        cell = sides[fabric].cells.get(cell_key(one))
+        cell = sides[fabric].cells.get(one.key)
         return cell is None or any(doubt.is_void for doubt in compared.judge(sides[fabric], cell, False, None))
 
     return [
@@ -37,56 +44,145 @@ def usable_sizes(compared: Compared) -> list[Comparison]:
         for one in compared.cells
         if one.layer is not Layer.MEMORY
         and is_basic(one)
-        and cell_key(one) in leading
+        and one.key in leading
         and not is_void(one, one.fabric_a)
         and not is_void(one, one.fabric_b)
     ]
 
 
-def leading_crossing(compared: Compared, rates: ErrorRates) -> Crossover | None:
-    """Return the crossing that may lead: in a layer that users meet, its neighbours decided and close, no other size against it."""
-    curves: dict[tuple[object, ...], dict[int, Verdict]] = {}
-    for one in usable_sizes(compared):
+@dataclass(frozen=True)
+class Crossing:
+    """Two measured sizes: up to the one `below` is faster, from the other on `above` is, and no size says otherwise."""
+
+    below: str
+    last_bytes: int
+    above: str
+    first_bytes: int
+
+
+@dataclass(frozen=True)
+class SizesOfCurve:
+    """Who is faster, by more than the margin, at which size of a curve of two fabrics, in ascending order, and who leads its mean.
+
+    None where it is not decided; `mean` is the geometric mean over the sizes.
+    """
+
+    layer: Layer
+    metric: Metric
+    pair: tuple[str, str]
+    leaders: Mapping[int, str | None]
+    mean: str | None
+
+    def wins(self, name: str) -> int:
+        """Return the number of sizes at which a fabric is faster."""
+        return sum(leader == name for leader in self.leaders.values())
+
+    def bears_out(self, name: str) -> bool:
+        """Whether the curve speaks for a fabric as its row does: by the count of decided sizes, and not against it by the mean."""
+        decided = sum(leader is not None for leader in self.leaders.values())
+        return self.wins(name) >= BEARING_SHARE * decided and self.mean in (None, name)
+
+    @property
+    def crossing(self) -> Crossing | None:
+        """Where the faster fabric changes, where it does so once."""
+        decided = [(size, leader) for size, leader in self.leaders.items() if leader is not None]
+        changes = [(one, other) for one, other in pairwise(decided) if one[1] != other[1]]
+        if len(changes) != 1:
+            return None
+        ((last, below), (first, above)) = changes[0]
+        return Crossing(below, last, above, first)
+
+
+def curves_met(compared: Compared, rates: ErrorRates) -> dict[tuple[object, ...], SizesOfCurve]:
+    """Return the curves of the layers that users meet, of each pair, in the order of these layers."""
+    cells: dict[tuple[object, ...], list[Comparison]] = {}
+    for one in sorted(usable_sizes(compared), key=lambda one: (_rank(one), one.message_bytes or 0)):
+        if one.layer in MET_BY_USERS:
+            cells.setdefault(_curve(one), []).append(one)
+    means = {_curve(one): size_verdict(one, rates, compared.margin) for one in compared.curves}
+    measured = Counter(_curve(one) for one in compared.cells)
+
+    def mean_of(curve: tuple[object, ...], one: Comparison) -> str | None:
+        is_whole = len(cells[curve]) == measured[curve]  # a mean over sizes of which some cannot be right says nothing
+        found = means.get(curve) if is_whole else None
+        return None if found is None else found.of_leader(one.fabric_a, one.fabric_b)
+
+    def leader(one: Comparison) -> str | None:
         verdict = size_verdict(one, rates, compared.margin)
-        curves.setdefault(_curve(one), {})[one.message_bytes or 0] = verdict
+        return verdict.of_leader(one.fabric_a, one.fabric_b) if verdict.is_decided else None
 
-    def holds(one: Crossover) -> bool:
-        verdicts = curves.get(_curve(one), {})
-        below, above = ("A", "B") if one.faster_below == one.fabric_a else ("B", "A")
-        ends = [verdicts.get(size) for size in (one.lower_bytes, one.upper_bytes)]
-        return all(end is not None and end.is_decided for end in ends) and all(
-            verdict.leader in (None, below if size <= one.lower_bytes else above) for size, verdict in verdicts.items()
+    return {
+        curve: SizesOfCurve(
+            layer=those[0].layer,
+            metric=those[0].metric,
+            pair=(those[0].fabric_a, those[0].fabric_b),
+            leaders={one.message_bytes or 0: leader(one) for one in those},
+            mean=mean_of(curve, those[0]),
         )
-
-    found = [one for one in compared.crossovers if one.layer in MET_BY_USERS and is_basic(one) and one.is_close]
-    return min(filter(holds, found), key=lambda one: MET_BY_USERS.index(one.layer), default=None)
-
-
-def _curve(one: Comparison | Crossover) -> tuple[object, ...]:
-    return one.layer, one.pattern, one.receive, one.variant, one.metric, one.fabric_a, one.fabric_b
+        for curve, those in cells.items()
+    }
 
 
-def depends_text(one: Crossover) -> str:
-    """Return the sentence of a crossing."""
-    thing = "messages" if one.metric.is_time else "streams"
-    return (
-        f"It depends on the size: {layer_name(one.layer)} {thing} are faster on {one.faster_below} up to "
-        f"{size_text(one.lower_bytes)}, on {one.faster_above} from {size_text(one.upper_bytes)}."
-    )
+def curve_of(
+    effect: Effect, pair: PairEffect, curves: Mapping[tuple[object, ...], SizesOfCurve]
+) -> SizesOfCurve | None:
+    """Return the curve that a row is one size of; None of an application, and of what is told no curve of."""
+    if effect.key is None or not is_basic(effect.key):
+        return None
+    key = effect.key
+    return curves.get((key.layer, key.pattern, key.receive, key.setup, key.metric, pair.fabric_a, pair.fabric_b))
+
+
+def is_contested(effect: Effect, pair: PairEffect, curves: Mapping[tuple[object, ...], SizesOfCurve]) -> bool:
+    """Return whether a row is decided for a fabric, and the other sizes of its curve do not bear that out."""
+    leader = pair.verdict.of_leader(pair.fabric_a, pair.fabric_b)
+    curve = curve_of(effect, pair, curves)
+    return pair.verdict.is_decided and leader is not None and curve is not None and not curve.bears_out(leader)
+
+
+def _rank(one: Comparison) -> int:
+    return MET_BY_USERS.index(one.layer) if one.layer in MET_BY_USERS else len(MET_BY_USERS)
+
+
+def _curve(one: Comparison) -> tuple[object, ...]:
+    return one.layer, one.pattern, one.receive, one.setup, one.metric, one.fabric_a, one.fabric_b
+
+
+def depends_texts(found: Sequence[SizesOfCurve], curves: Iterable[SizesOfCurve]) -> tuple[str, ...]:
+    """Return the sentence where sizes of `found` speak for both fabrics, the fuller first: where that changes, who leads in more.
+
+    The counts are over all sizes of `curves`.
+    """
+    every = [leader for one in curves for leader in one.leaders.values()]
+    (first, most), *rest = Counter(leader for leader in every if leader is not None).most_common()
+    leads = f"{first} leads in {most} of {count(len(every), 'size')}"
+    is_tie = bool(rest) and rest[0][1] == most
+    crossed = [(one, one.crossing) for one in found]
+    texts = [
+        f"It depends on the size: {layer_name(one.layer)} {_thing(one.metric)} are faster on {crossing.below} up to "
+        f"{size_text(crossing.last_bytes)}, on {crossing.above} from {size_text(crossing.first_bytes)}"
+        for one, crossing in crossed
+        if crossing is not None
+    ][:1]
+    counts = ", ".join([f"{first} is faster in {most} of {len(every)}", *(f"{name} in {wins}" for name, wins in rest)])
+    fuller = [f"{text}; {leads}." for text in texts if not is_tie]
+    return (*fuller, *(f"{text}." for text in texts), f"It depends on the size: {counts}.", "It depends on the size.")
+
+
+def _thing(metric: Metric) -> str:
+    return "messages" if metric.is_time else "streams"
 
 
 def size_verdict(one: Comparison, rates: ErrorRates, margin: float) -> Verdict:
     """Return what a size shows within the error that the first screen has for it."""
     known = log_ratio_of(one)
-    if known is None:
+    if known is None or (one.is_paired and one.launches < FEWEST_PAIRS):
         return Verdict.NOT_ENOUGH_DATA
-    found = verdict_of(known.decide(rates.of_size(one), margin), one.metric)
-    leader = {"A": one.fabric_a, "B": one.fabric_b}.get(found.leader or "")
-    if found is Verdict.EQUIVALENT and (one.thin_sides or one.is_mixed):
-        return Verdict.NOT_ENOUGH_DATA
-    if leader in one.thin_sides or (one.is_mixed and one.verdict.leader != found.leader):
-        return Verdict.NOT_ENOUGH_DATA
-    return one.verdict if one.is_mixed and one.verdict.is_ahead else found  # the median pair shows no more than that
+    rate = rates.of_size(one)
+    parts = (known,) if one.groups is None else one.groups.parts(known.rounding_bound)
+    found = verdict_of(shared_by(parts, rate, margin), one.metric, is_unresolved=known.is_unresolved(margin))
+    is_thin = found.of_leader(one.fabric_a, one.fabric_b) in one.thin_sides
+    return Verdict.NOT_ENOUGH_DATA if is_thin or (found is Verdict.EQUIVALENT and one.thin_sides) else found
 
 
 def exceptions(compared: Compared, winner: str, rates: ErrorRates, told: Sequence[str]) -> tuple[str, ...]:
@@ -99,7 +195,12 @@ def exceptions(compared: Compared, winner: str, rates: ErrorRates, told: Sequenc
     order = [*MET_BY_USERS, *(layer for layer in reversed(Layer) if layer not in MET_BY_USERS)]
     groups.sort(key=lambda group: order.index(group[0].layer))
     texts = [*told, *(_group_text(group, rates, is_many=len(compared.sides) > 2) for group in groups)]
-    texts = list(dict.fromkeys(texts))
+    return shortened(texts)
+
+
+def shortened(exceptions: Sequence[str]) -> tuple[str, ...]:
+    """Return the first exceptions, and how many more there are."""
+    texts = list(dict.fromkeys(exceptions))
     left = len(texts) - MOST_EXCEPTIONS
     return (*texts[:MOST_EXCEPTIONS], *((f"{left} more, see the table of ratios",) if left > 0 else ()))
 
@@ -108,16 +209,12 @@ def _runs_against(
     curve: Sequence[Comparison], winner: str, rates: ErrorRates, margin: float
 ) -> Iterable[list[Comparison]]:
     """Yield the measured sizes next to each other at which the winner is slower by more than the margin."""
-    for is_against, group in groupby(
-        curve,
-        lambda one: (verdict := size_verdict(one, rates, margin)).is_decided and _leader(one, verdict) != winner,
-    ):
-        if is_against:
-            yield list(group)
 
+    def is_against(one: Comparison) -> bool:
+        verdict = size_verdict(one, rates, margin)
+        return verdict.is_decided and verdict.of_leader(one.fabric_a, one.fabric_b) != winner
 
-def _leader(one: Comparison, verdict: Verdict) -> str | None:
-    return {"A": one.fabric_a, "B": one.fabric_b}.get(verdict.leader or "")
+    yield from (list(group) for is_slower, group in groupby(curve, is_against) if is_slower)
 
 
 def _group_text(group: Sequence[Comparison], rates: ErrorRates, *, is_many: bool) -> str:
@@ -144,8 +241,10 @@ def _leads_a(one: Comparison) -> bool:
 def exception_of(effect: Effect, pair: PairEffect) -> str:
     """Return a leading row that speaks against the winner."""
     times = max(pair.times, 1 / pair.times)
-    ends = sorted(max(end, 1 / end) for end in (pair.low, pair.high) if end is not None)
-    return f"{effect.what}, {slower_by(effect.metric, times, ends[0], ends[-1])}"
+    if pair.low is None or pair.high is None:
+        return f"{effect.what}, {slower_by(effect.metric, times, None, None)}"
+    ends = sorted(max(end, 1 / end) for end in (pair.low, pair.high))
+    return f"{effect.what}, {slower_by(effect.metric, times, ends[0], ends[1])}"
 
 
 def reach(compared: Compared, winner: str | None, rates: ErrorRates) -> str:
@@ -158,27 +257,43 @@ def reach(compared: Compared, winner: str | None, rates: ErrorRates) -> str:
         for pairing in compared.pairings if mine else ():
             of_pair = [one for one in mine if (one.fabric_a, one.fabric_b) == (pairing.a.name, pairing.b.name)]
             tally = _tally(of_pair, pairing, winner, rates, compared.margin)
-            parts.append(f"{words} {names}: {tally}.")
+            mean = _mean_text(of_pair, pairing, rates) if MET_BY_USERS[0] in layers and len(of_pair) > 1 else ""
+            parts.append(f"{words} {names}: {tally}{mean}.")
     return " ".join(parts)
+
+
+def _mean_text(cells: Sequence[Comparison], pairing: Pairing, rates: ErrorRates) -> str:
+    """Return who is better over all sizes together, in the geometric mean, and how many times; nothing where nobody is."""
+    known = log_ratio_over(pairing, [one.key for one in cells])
+    if known is None:
+        return ""
+    low, high = sorted(known.bounds(rates.other))
+    if low <= 0.0 <= high:
+        return ""
+    name = pairing.b.name if low > 0.0 else pairing.a.name
+    mean, *ends = (exp(abs(one)) for one in (known.mean, low, high))
+    return f"; in their geometric mean {name} is {mean:#.3g} times as good ({min(ends):#.3g} to {max(ends):#.3g})"
 
 
 def _tally(cells: Sequence[Comparison], pairing: Pairing, winner: str | None, rates: ErrorRates, margin: float) -> str:
     verdicts = [size_verdict(one, rates, margin) for one in cells]
     texts = []
-    for letter, name in (("A", pairing.a.name), ("B", pairing.b.name)):
-        wins = sum(one.is_decided and one.leader == letter for one in verdicts)
-        leads = sum(one.is_ahead and one.leader == letter for one in verdicts)
+    for letter, name in ((Letter.A, pairing.a.name), (Letter.B, pairing.b.name)):
+        wins = sum(one.is_decided and one.leader is letter for one in verdicts)
+        leads = sum(one.is_ahead and one.leader is letter for one in verdicts)
         texts += [f"{name} faster in {wins}"] if wins else []
         texts += [f"{name} ahead in {leads}"] if leads else []
-    if not texts:  # then nothing else names the two
-        texts.append(f"neither {pairing.a.name} nor {pairing.b.name} faster")
+    names = "" if texts else f"{pairing.a.name} and {pairing.b.name} "  # then nothing else names the two
     same = sum(one is Verdict.EQUIVALENT for one in verdicts)
     if same:
         texts.append(f"equivalent in {same}")
     rest = verdicts.count(Verdict.NOT_ENOUGH_DATA)
     if rest:
         texts.append(f"not settled in {rest}")
-    text = f"{', '.join(texts)} of {count(len(cells), 'size')}"
+    coarse = verdicts.count(Verdict.NOT_RESOLVABLE)
+    if coarse:
+        texts.append(f"not resolvable in {coarse}")
+    text = f"{names}{', '.join(texts)} of {count(len(cells), 'size')}"
     is_open = any(not one.is_decided and one is not Verdict.EQUIVALENT for one in verdicts)
     if winner in (pairing.a.name, pairing.b.name) and is_open and _is_slower_nowhere(cells, str(winner), rates, margin):
         text += f", and {winner} slower by {percent(margin)} in none"
@@ -192,7 +307,7 @@ def _is_slower_nowhere(cells: Sequence[Comparison], winner: str, rates: ErrorRat
         if known is None or winner in one.thin_sides or one.is_mixed:
             return False
         turned = (winner == one.fabric_b) == one.metric.is_lower_better
-        upright = type(known)(-known.mean if turned else known.mean, known.deviation, known.launches, known.freedom)
+        upright = replace(known, mean=-known.mean if turned else known.mean)
         if not upright.is_at_least(-log1p(margin), rates.breadth):
             return False
     return True

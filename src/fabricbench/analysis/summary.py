@@ -10,20 +10,16 @@ from fabricbench.analysis.measured import CellMeasured, Side
 from fabricbench.model import Metric
 from fabricbench.record.values import mean_rate
 from fabricbench.statistics.order import Estimate, median_interval
-from fabricbench.statistics.ratios import paired_ratios
-from fabricbench.statistics.skew import log_edges
+from fabricbench.statistics.ratios import EXACT, Rounding, paired_ratios
+from fabricbench.statistics.skew import HISTOGRAM_BINS, TAIL, log_edges
 
 PROBABILITIES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 0.999)
-
-HISTOGRAM_BINS = 50
-TAIL = 0.01
-"""Share of the samples on each side that one wide bin holds: else a single straggler would squeeze all others into two bins."""
 
 
 def summarise(side: Side, cell: CellMeasured, confidence: float) -> CellSummary:
     """Return the summary of one cell on one side."""
     is_time = cell.key.metric.is_time
-    median = interval(median_interval(cell.launch_values, confidence))
+    median = interval(median_interval(cell.launch_values, confidence, cell.rounding))
     pooled = cell.pooled
     shares = wire_shares(side, cell, median.value)
     doubt, cannot_be = doubt_of(side, cell), impossible(side, cell)
@@ -43,7 +39,7 @@ def summarise(side: Side, cell: CellMeasured, confidence: float) -> CellSummary:
         share_of_line_rate=shares[0],
         share_of_payload_rate=shares[1],
         values=tuple(float(value) for value in cell.launch_values if not np.isnan(value)),
-        doubt="; ".join(filter(None, (cannot_be, within, doubt.words if doubt else None))),
+        doubt="; ".join(str(one) for one in (cannot_be, within, doubt.doubt if doubt else None) if one is not None),
         is_impossible=cannot_be is not None,
         is_beyond_wire=within is not None,
     )
@@ -62,14 +58,18 @@ def interval(estimate: Estimate) -> Interval:
     return Interval(value=estimate.value, low=estimate.low, high=estimate.high)
 
 
-def over_launches(values: np.ndarray[tuple[int], np.dtype[np.float64]], confidence: float) -> Interval | None:
+def over_launches(
+    values: np.ndarray[tuple[int], np.dtype[np.float64]], confidence: float, rounding: Rounding = EXACT
+) -> Interval | None:
     """Return the median over launches with its interval; None where no launch has a value."""
-    return None if np.isnan(values).all() else interval(median_interval(values, confidence))
+    return None if np.isnan(values).all() else interval(median_interval(values, confidence, rounding))
 
 
-def geometric_mean(logs: np.ndarray[tuple[int], np.dtype[np.float64]], confidence: float) -> Interval | None:
+def geometric_mean(
+    logs: np.ndarray[tuple[int], np.dtype[np.float64]], confidence: float, rounding: Rounding = EXACT
+) -> Interval | None:
     """Return the geometric mean of what logarithms are given of, NaN left out; None of nothing, without ends of too few."""
-    found = paired_ratios(logs[np.newaxis, :], confidence)
+    found = paired_ratios(logs[np.newaxis, :], confidence, rounding=rounding)
     if not found.launches[0]:
         return None
     low, high = (None if np.isnan(end[0]) else float(end[0]) for end in (found.low, found.high))

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from fabricbench.analysis.findings import NetworkMap, Slow
 from fabricbench.analysis.findings.patterns import slowness_words
+from fabricbench.analysis.instrument import NOMINAL
 from fabricbench.analysis.network_map import network_maps
 from fabricbench.model import Layer, Metric, Model
 from fabricbench.quantity import format_bit_s, format_bytes, without_numbers
@@ -68,6 +69,13 @@ class FabricChecked(Model):
     proof: Proof | None = None
     is_emulated: bool = False
     unmeasured: str = ""
+
+    @property
+    def is_beyond_wire(self) -> bool:
+        """Whether some pair carries more than its line rate leaves of payload, by more than links differ from their rates."""
+        if self.highest_bit_s is None or self.expected_bit_s is None:
+            return False
+        return self.highest_bit_s > (1.0 + NOMINAL) * self.expected_bit_s
 
 
 def needs_second_run(run: Run, fabric: Fabric) -> bool:

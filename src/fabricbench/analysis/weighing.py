@@ -1,49 +1,87 @@
 """Which tests a decision weighs, by how much, and each fabric's values in the blocks that all of them have. Pure over sides.
 
 A test that some fabric lacks is left out for all: a score over different tests compares nothing. What is left out is named.
+
+What is bought is a fabric, whatever its settings: of one that was measured in several conditions the mean over them counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fabricbench.analysis.comparing import survivors
 from fabricbench.analysis.equal_work import unequal_work
-from fabricbench.analysis.findings import CellKey, LeftOut, is_basic, on_all_nodes
+from fabricbench.analysis.findings import CellKey, LeftOut, is_basic, is_plain
 from fabricbench.analysis.gaps import mispaired
 from fabricbench.analysis.instrument import impossible
 from fabricbench.analysis.kernels import kernel_of, on_most_ranks, work_of
+from fabricbench.analysis.lost_launches import survivors
 from fabricbench.analysis.measured import Side, in_order
 from fabricbench.analysis.node_sets import Blocks, blocks_of, on_leading_nodes
 from fabricbench.analysis.rows import MET_BY_USERS, row_name
 from fabricbench.analysis.wording import enumeration, named_cell
 from fabricbench.model import Metric
-from fabricbench.patterns import PATTERNS, Family
+from fabricbench.pattern_facts import Family
+from fabricbench.patterns import PATTERNS
 from fabricbench.quantity import count
-from fabricbench.record.decision_table import DecisionTable, Weight
-from fabricbench.statistics.ratios import MINIMUM_LAUNCHES
+from fabricbench.record.decision_table import Counting, DecisionTable, Weight
+from fabricbench.record.run_account import SubjectAccount
+from fabricbench.record.setup import variant_of
+from fabricbench.statistics.ratios import MINIMUM_LAUNCHES, Rounding
+from fabricbench.units import parse_unit
 
 Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Times:
+    """The time of a mix of work on each fabric, as a multiple of that on the first: `parts` of tests, and what is `fixed`.
+
+    `parts` has the shape (tests, fabrics). `is_of_runs`: the shares of the time are measured, not given.
+    """
+
+    parts: Floats
+    fixed: Floats
+    is_of_runs: bool = False
+
+    @property
+    def total(self) -> Floats:
+        """The time of all."""
+        return np.asarray(self.parts.sum(axis=0) + self.fixed, dtype=np.float64)
+
+    @property
+    def own(self) -> Floats:
+        """By how much of a test's own logarithm the work of a fabric changes, shape (tests, fabrics)."""
+        return np.asarray(self.parts / self.total, dtype=np.float64)
+
+    @property
+    def of_first(self) -> Floats:
+        """By how much of a test's logarithm on the first fabric it does: where runs are given their times there make the shares."""
+        return np.broadcast_to(self.own[:, :1], self.own.shape) if self.is_of_runs else self.own
 
 
 @dataclass(frozen=True)
 class Weighed:
     """The tests that count. `shares` sum to 1; `logs` are logarithms of performance, larger is better: (tests, fabrics, blocks).
 
-    `clock_deviations`, shape (tests, fabrics), is what the clock's resolution alone makes of a logarithm's deviation.
+    `shares` are of the time on the first fabric, or of the weight: as `counting` says. `rounding` has an entry for
+    each test and fabric, shape (tests, fabrics): what the steps of values make of their logarithms.
     """
 
+    fabrics: tuple[str, ...]
     keys: tuple[CellKey, ...]
+    counting: Counting
     shares: Floats
     logs: Floats
-    clock_deviations: Floats
+    rounding: Rounding
     left_out: tuple[LeftOut, ...]
     notes: tuple[str, ...]
+    missing_share: float = 0.0
+    """Of the whole weight, what is on tests that are left out."""
 
     @property
     def scores(self) -> Floats:
@@ -53,31 +91,63 @@ class Weighed:
 
     @property
     def is_work(self) -> NDArray[np.bool_]:
-        """Which tests are whole work, kernels and applications; the others are of the network alone."""
-        return np.array([PATTERNS[key.pattern].family is Family.WORKLOAD for key in self.keys], dtype=np.bool_)
-
-    def work_scores(self, network_share: float | None) -> Floats | None:
-        """Return logarithms of the work done in the same time, relative to the first fabric: (blocks, fabrics).
-
-        Tests of whole work count as they are; the network tests together, by their geometric mean, make a share of a job's time
-        shorter, and all else stays as long as it is (Amdahl, AFIPS 1967). None where network tests are weighed and nobody said
-        what share they stand for.
-        """
-        if self.is_work.all():
-            return self.scores
-        if network_share is None:
-            return None
-        relative, of_network = self.logs - self.logs[:, :1], ~self.is_work
-        weight = float(self.shares[of_network].sum())
-        network = np.tensordot(self.shares[of_network], relative[of_network], axes=1) / weight
-        job = -np.log(1.0 - network_share + network_share * np.exp(-network))
-        work = np.tensordot(self.shares[self.is_work], relative[self.is_work], axes=1) + weight * job
-        return np.asarray(work.T, dtype=np.float64)
+        """Which tests are whole work, kernels and applications; the others are of the network alone, whoever tells of them."""
+        of_work = [PATTERNS[key.pattern].family is Family.WORKLOAD and _tells_work(key) for key in self.keys]
+        return np.array(of_work, dtype=np.bool_)
 
     @property
-    def score_deviations(self) -> Floats:
-        """What the clocks' resolution alone makes of each fabric's deviation."""
-        return np.asarray(np.sqrt((self.shares[:, None] ** 2 * self.clock_deviations**2).sum(axis=0)), dtype=np.float64)
+    def is_of_time(self) -> bool:
+        """Whether `shares` are of the time; of a single job any share is."""
+        return self.counting is not Counting.SCORE or int(self.is_work.sum()) + bool((~self.is_work).any()) == 1
+
+    def times(self, network_share: float | None) -> Times | None:
+        """Return the time that the same mix of work takes; None where shares are not of the time, or a test's share is not known.
+
+        A share of the time goes as a test of whole work does. Network tests stand for jobs of which `network_share` goes as their
+        geometric mean does, and all else stays as long as it is (Amdahl, AFIPS 1967).
+        """
+        of_network = ~self.is_work
+        if not self.is_of_time or (of_network.any() and network_share is None):
+            return None
+        typical = (self.logs - self.logs[:, :1]).mean(axis=2)
+        parts = self.shares[:, None] * np.exp(-typical)
+        fixed = np.zeros(typical.shape[1])
+        if of_network.any() and network_share is not None:
+            jobs = float(self.shares[of_network].sum())
+            network = np.exp(-(self.shares[of_network] @ typical[of_network]) / jobs)
+            parts[of_network] = self.shares[of_network, None] * network_share * network
+            fixed += jobs * (1.0 - network_share)
+        return Times(parts, fixed, is_of_runs=self.counting is Counting.RUNS)
+
+    def work_scores(self, times: Times) -> Floats:
+        """Return logarithms of the work done in the same time, relative to the first fabric: (blocks, fabrics).
+
+        Their means are those of the typical ratios of the tests exactly; a block is off by what it is off in each test, by the part
+        of the time that the test takes (delta method): time is a sum, and no mean of logarithms.
+        """
+        off = self.logs - self.logs.mean(axis=2, keepdims=True)
+        scatter = np.einsum("tf,tfb->bf", times.own, off) - np.einsum("tf,tb->bf", times.of_first, off[:, 0])
+        return np.asarray(scatter - np.log(times.total), dtype=np.float64)
+
+    def work_rounding(self, times: Times) -> Rounding:
+        """Return what the steps of values make of the work of each fabric relative to the first, which has it all."""
+        found = []
+        for fabric in range(len(self.fabrics)):
+            own, first = (
+                self.rounding.part((slice(None), column)).mean(weights[:, fabric])
+                for column, weights in ((fabric, times.own), (0, times.of_first))
+            )
+            found.append(own.against(first) if fabric else Rounding(0.0, 0.0))
+        return Rounding.joined(found)
+
+    @property
+    def score_rounding(self) -> Rounding:
+        """What the steps of values make of each fabric's score."""
+        return self.rounding.mean(self.shares)
+
+
+def _tells_work(key: CellKey) -> bool:
+    return key.workload is None or not key.workload.is_network_test
 
 
 def name_of(key: CellKey) -> str:
@@ -110,7 +180,10 @@ def weigh(sides: Sequence[Side], table: DecisionTable, rows: Sequence[CellKey] |
     if table.weight:
         weights, left_out = _given(sides, table.weight)
     else:
-        weights, left_out = dict.fromkeys(usual_tests(sides) if rows is None else rows, 1.0), []
+        weights = dict.fromkeys(usual_tests(sides) if rows is None else rows, 1.0)
+        left_out = _lost_workloads(sides, weights)
+    fabrics = _fabrics_of(sides)
+    whole = sum(weights.values()) + sum(one.share or 0.0 for one in left_out)
     blocks = sorted(set.intersection(*(set(side.blocks) for side in sides)))
     apart = frozenset(gap for one, other in combinations(sides, 2) for gap in mispaired(one, other))
     values = {key: _performance(key, sides, blocks, apart) for key in weights}
@@ -119,26 +192,104 @@ def weigh(sides: Sequence[Side], table: DecisionTable, rows: Sequence[CellKey] |
         lacking = [side.name for side, row in zip(sides, values[key], strict=True) if np.isnan(row).all()]
         if lacking:
             del values[key]
-            left_out.append(LeftOut(what=name_of(key), why=f"no data on {enumeration(lacking)}"))
+            reason = lost_in_words(sides, key) or f"no data on {enumeration(lacking)}"
+            left_out.append(LeftOut(what=name_of(key), why=reason, share=weights[key]))
         elif why := _unfit(key, sides):
             del values[key]
-            left_out.append(LeftOut(what=name_of(key), why=why))
-    left_out += _drop_the_sparsest(values, min(MINIMUM_LAUNCHES, len(blocks)), len(blocks))
+            left_out.append(LeftOut(what=name_of(key), why=why, share=weights[key]))
+    if table.counting is Counting.RUNS:
+        for key in _no_run_times(values):
+            del values[key]
+            why = "it tells no time of a run, so `runs` of it have no share of the time: give share_of_time in every table"
+            left_out.append(LeftOut(what=name_of(key), why=why, share=weights[key]))
+    left_out += _drop_the_sparsest(values, weights, min(MINIMUM_LAUNCHES, len(blocks)), len(blocks))
     keys = tuple(sorted(values, key=in_order))
     logs = np.array([values[key] for key in keys]).reshape(len(keys), len(sides), len(blocks))
     is_whole = ~np.isnan(logs).any(axis=(0, 1))
     if keys and not is_whole.all():
         notes.append(f"only {count(int(is_whole.sum()), 'block')} of {len(blocks)} have every test on every fabric")
-    total = sum(weights[key] for key in keys)
+    logs = np.stack([logs[:, columns][:, :, is_whole].mean(axis=1) for columns in fabrics.values()], axis=1)
+    amounts = np.array([weights[key] for key in keys])
+    if table.counting is Counting.RUNS and logs.size:
+        amounts = amounts * np.exp(-logs[:, 0].mean(axis=1))
     return Weighed(
+        fabrics=tuple(fabrics),
         keys=keys,
-        shares=np.array([weights[key] / total for key in keys]),
-        logs=logs[:, :, is_whole],
-        clock_deviations=np.array(
-            [[side.cells[key].clock_share / np.sqrt(12.0) for side in sides] for key in keys]
-        ).reshape(len(keys), len(sides)),
-        left_out=tuple(left_out),
+        counting=table.counting,
+        shares=amounts / amounts.sum() if keys else amounts,
+        logs=logs,
+        rounding=_rounding(keys, sides, fabrics),
+        left_out=tuple(
+            one.model_copy(update={"share": None if one.share is None or not table.weight else one.share / whole})
+            for one in left_out
+        ),
         notes=tuple(dict.fromkeys(notes)),
+        missing_share=sum(one.share or 0.0 for one in left_out) / whole if whole else 0.0,
+    )
+
+
+def _fabrics_of(sides: Sequence[Side]) -> dict[str, list[int]]:
+    """Return what can be bought: each fabric with the numbers of the sides that it is in its conditions."""
+    found: dict[str, list[int]] = {}
+    for index, side in enumerate(sides):
+        found.setdefault(side.fabric.of_network, []).append(index)
+    return found
+
+
+def _rounding(keys: Sequence[CellKey], sides: Sequence[Side], fabrics: Mapping[str, Sequence[int]]) -> Rounding:
+    """Return what the steps of values make of their logarithms, by test and fabric: of the mean over a fabric's conditions."""
+    steps = np.array([[side.cells[key].step_share for key in keys] for side in sides]).reshape(len(sides), len(keys))
+    of_sides = Rounding.of(steps)
+    means = [of_sides.part(columns).mean(np.full(len(columns), 1.0 / len(columns))) for columns in fabrics.values()]
+    joined = Rounding.joined(means)
+    return Rounding(np.asarray(joined.deviation).T, np.asarray(joined.bound).T)
+
+
+def _no_run_times(keys: Iterable[CellKey]) -> list[CellKey]:
+    """Return the tests that tell no time of a run: of a rate, or a time for each step, nobody knows how long a run is."""
+    return [
+        key for key in keys if not key.metric.is_time or (key.workload is not None and _is_per_work(key.workload.unit))
+    ]
+
+
+def _is_per_work(unit: str) -> bool:
+    found = parse_unit(unit)
+    return found is not None and found.is_time_per_work
+
+
+def _lost_workloads(sides: Sequence[Side], weights: Mapping[CellKey, float]) -> list[LeftOut]:
+    """Return the workloads that gave nothing on some fabric and have no row, each as much of the whole as one test."""
+    there = {side.cells[key].subject for side in sides for key in weights if key in side.cells}
+    subjects = dict.fromkeys(one.subject for side in sides for one in side.accounts if one.subject not in ("", *there))
+    found = ((subject, _lost(sides, subject)) for subject in subjects)
+    return [LeftOut(what=subject, why=why, share=1.0) for subject, why in found if why]
+
+
+def lost_in_words(sides: Sequence[Side], key: CellKey) -> str:
+    """Return why a test has no data on some side though it was measured there; empty where it was not, or is there."""
+    subject = next((side.cells[key].subject for side in sides if key in side.cells), None)
+    return "" if subject is None else _lost(sides, subject)
+
+
+def _lost(sides: Sequence[Side], subject: str) -> str:
+    """Return on which sides the launches of a subject gave nothing, and why; empty where they gave something everywhere."""
+    told: dict[str, list[str]] = {}
+    for side in sides:
+        account = side.account_of(subject)
+        if account is not None and account.gave_nothing:
+            told.setdefault(_kinds_of(account), []).append(side.name)
+    lost = [f"{words} on {enumeration(names)}{' each' if len(names) > 1 else ''}" for words, names in told.items()]
+    return f"measured and lost: {'; '.join(lost)}" if lost else ""
+
+
+def _kinds_of(account: SubjectAccount) -> str:
+    """Return `all 20 launches invalid (why)`, of each kind of loss."""
+    return enumeration(
+        [
+            f"{one.launches} of {count(account.planned, 'launch')} {one.kind}"
+            + (f" ({one.reason})" if one.reason else "")
+            for one in account.lost
+        ]
     )
 
 
@@ -153,7 +304,7 @@ def _unfit(key: CellKey, sides: Sequence[Side]) -> str | None:
         if cell.counts["corrupted"]:
             return f"on {side.name} {count(cell.counts['corrupted'], 'payload')} arrived changed"
     thin, notes = survivors(sides, (key,))
-    return "; ".join(notes) if thin else None
+    return "; ".join(map(str, notes)) if thin else None
 
 
 def _given(sides: Sequence[Side], weights: Sequence[Weight]) -> tuple[dict[CellKey, float], list[LeftOut]]:
@@ -164,13 +315,20 @@ def _given(sides: Sequence[Side], weights: Sequence[Weight]) -> tuple[dict[CellK
     found: dict[CellKey, float] = {}
     left_out = []
     for one in weights:
-        names_nodes = one.variant is not None and on_all_nodes(one.variant) != one.variant
+        names_nodes = any(key.lost_nodes and key.variant == one.variant for key in measured)
         keys = _matching(one, measured if names_nodes else leading, blocks)
         if not keys:
-            left_out.append(LeftOut(what=one.what, why="not measured"))
+            left_out.append(LeftOut(what=one.what, why=_why_unmatched(one, sides), share=one.amount))
         for key in keys:
-            found[key] = found.get(key, 0.0) + one.weight / len(keys)
+            found[key] = found.get(key, 0.0) + one.amount / len(keys)
     return found, left_out
+
+
+def _why_unmatched(one: Weight, sides: Sequence[Side]) -> str:
+    """Return why no test that was measured is what a weight is given to: its launches were lost, or there were none of it."""
+    accounts = [account for side in sides for account in side.accounts]
+    subjects = dict.fromkeys(each.subject for each in accounts if one.is_of(each.subject))
+    return "; ".join(filter(None, (_lost(sides, subject) for subject in subjects))) or "not measured"
 
 
 def _matching(one: Weight, measured: Sequence[CellKey], blocks: Blocks) -> list[CellKey]:
@@ -193,9 +351,9 @@ def _matching(one: Weight, measured: Sequence[CellKey], blocks: Blocks) -> list[
         if (key.layer, key.pattern) == (one.layer, one.pattern)
         and one.message_bytes in (None, key.message_bytes)
         and one.receive in (None, key.receive)
-        and one.variant in (None, key.variant, on_all_nodes(key.variant))
+        and one.variant in (None, key.variant, variant_of(key.pattern, key.on_any_nodes))
     ]
-    plain = [key for key in fitting if not on_all_nodes(key.variant)]
+    plain = [key for key in fitting if is_plain(key)]
     return plain or fitting
 
 
@@ -220,7 +378,9 @@ def _gave_nothing(key: CellKey, sides: Sequence[Side]) -> Iterable[str]:
             yield f"{name_of(key)}: {count(nothing, 'launch')} on {side.name} delivered nothing, and those blocks are left out"
 
 
-def _drop_the_sparsest(values: dict[CellKey, Floats], needed: int, blocks: int) -> list[LeftOut]:
+def _drop_the_sparsest(
+    values: dict[CellKey, Floats], weights: Mapping[CellKey, float], needed: int, blocks: int
+) -> list[LeftOut]:
     """Take out tests, those with the fewest whole blocks first, until the rest have `needed` blocks in common."""
     dropped = []
     while values and np.count_nonzero(~np.isnan(np.array(list(values.values()))).any(axis=(0, 1))) < needed:
@@ -228,5 +388,5 @@ def _drop_the_sparsest(values: dict[CellKey, Floats], needed: int, blocks: int) 
         key = min(whole, key=lambda one: whole[one])
         del values[key]
         why = f"measured on every fabric in only {whole[key]} of {count(blocks, 'block')}"
-        dropped.append(LeftOut(what=name_of(key), why=why))
+        dropped.append(LeftOut(what=name_of(key), why=why, share=weights[key]))
     return dropped

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fabricbench.analysis.findings import BASIC_PATTERNS, CellKey, Comparison, Verdict
+from fabricbench.analysis.findings import BASIC_PATTERNS, CellKey, Comparison, Letter, Verdict
 from fabricbench.model import Metric, Pattern
 from fabricbench.patterns import PATTERNS
-from fabricbench.quantity import format_bit_s, format_bytes, format_message_s, format_seconds, format_work
+from fabricbench.quantity import (
+    MESSAGE_RATE_UNITS,
+    RATE_UNITS,
+    SECOND_UNITS,
+    WIDEST_NUMBER,
+    Scaled,
+    format_bytes,
+    scale_bit_s,
+    scale_message_s,
+    scale_seconds,
+    scale_together,
+    scale_work,
+)
 
 FACTOR_FROM = 1.5
 """From here up a difference reads as `3.1 times`, below as a percentage."""
@@ -39,7 +51,7 @@ def what(comparison: Comparison) -> str:
 
 def named_cell(one: CellKey | Comparison, message_bytes: int | None) -> str:
     """Return a cell or a curve in words. A plain round trip or throughput is that of a ping-pong or a stream."""
-    variant = f"({one.variant})" if one.variant else ""
+    variant = f"({', '.join(one.variant_words)})" if one.variant_words else ""
     goes_without_saying = one.pattern in (*BASIC_PATTERNS, Pattern.MESSAGE_RATE)
     pattern = "" if goes_without_saying else one.pattern.value
     words = " ".join(filter(None, (one.layer.value, variant, pattern, METRIC_WORDS[one.metric])))
@@ -57,26 +69,49 @@ def size_text(message_bytes: int) -> str:
 
 def value_text(metric: Metric, value: float, digits: int = 3, *, unit: str = "") -> str:
     """Return a value in the unit that suits it: `71.2 µs`, `94.1 Mbit/s`. `unit` is that of a rate of work."""
+    return str(scaled(metric, value, digits, unit=unit))
+
+
+def scaled(metric: Metric, value: float, digits: int = 3, *, unit: str = "") -> Scaled:
+    """Return the value with number and unit apart."""
     if metric is Metric.WORK_RATE:
-        return format_work(value, digits, unit=unit)
+        return scale_work(value, digits, unit=unit)
     if metric.is_time:
-        return format_seconds(value * 1e-9, digits)
-    return (format_message_s if metric is Metric.MESSAGE_RATE else format_bit_s)(value, digits)
+        return scale_seconds(value * 1e-9, digits)
+    return (scale_message_s if metric is Metric.MESSAGE_RATE else scale_bit_s)(value, digits)
 
 
 def instead(metric: Metric, better: float, worse: float, *, unit: str = "") -> str:
-    """Return `64.0 instead of 130 µs`: one unit where both share it, and digits enough to tell them apart.
+    """Return `64 instead of 130 µs`, `1,270 instead of 94 Mbit/s`: one unit, and digits enough to tell them apart.
 
     `unit` is that of a rate of work, where it does not stand in the name of its row.
     """
-    texts = [value_text(metric, value) for value in (better, worse)]
-    for digits in (4, 5):
-        if texts[0] == texts[1]:
-            texts = [value_text(metric, value, digits) for value in (better, worse)]
+    first, second = in_one_unit(metric, (better, worse), unit=unit)
+    return f"{first.number if first.unit == second.unit else first} instead of {second}"
+
+
+def in_one_unit(metric: Metric, values: Sequence[float], *, unit: str = "") -> tuple[Scaled, ...]:
+    """Return values that stand beside each other: of one unit, each with the digits that it takes to tell them apart."""
     if metric is Metric.WORK_RATE:
-        return f"{' instead of '.join(texts)} {unit}".rstrip()
-    (first, unit), (_, other) = (text.rsplit(" ", 1) for text in texts)
-    return f"{first if unit == other else texts[0]} instead of {texts[1]}"
+        is_plain = all(1e-3 <= abs(value) < WIDEST_NUMBER for value in values)
+        return (
+            scale_together(values, ((unit, 1.0),)) if is_plain else tuple(scale_work(one, unit=unit) for one in values)
+        )
+    if metric.is_time:
+        return scale_together([value * 1e-9 for value in values], SECOND_UNITS)
+    return scale_together(values, MESSAGE_RATE_UNITS if metric is Metric.MESSAGE_RATE else RATE_UNITS)
+
+
+def times_better(metric: Metric, times: float) -> str:
+    """Return how much better the better side is, for a headline: `2.9 times quicker`, `13.5 times the rate`, `8.9 % less time`."""
+    if times < FACTOR_FROM:
+        return times_text(metric, times)
+    return f"{factor_text(times)} {'quicker' if metric.is_time else 'the rate'}"
+
+
+def factor_text(times: float) -> str:
+    """Return `2.9 times`, `132 times`."""
+    return f"{times:.{1 if times < 100 else 0}f} times"
 
 
 def times_text(metric: Metric, times: float) -> str:
@@ -94,7 +129,7 @@ def difference(metric: Metric, verdict: Verdict, value_a: float, value_b: float,
     if verdict.leader is None:
         texts = f"{value_text(metric, value_a)} and {value_text(metric, value_b)}"
         return f"{'equivalent' if verdict is Verdict.EQUIVALENT else 'not decided'}: {texts}"
-    better, worse = (value_a, value_b) if verdict.leader == "A" else (value_b, value_a)
+    better, worse = (value_a, value_b) if verdict.leader is Letter.A else (value_b, value_a)
     times = worse / better if metric.is_lower_better else better / worse
     perhaps = f", perhaps by less than {percent(margin)}" if verdict.is_ahead else ""
     return f"{times_text(metric, times)}{perhaps}: {instead(metric, better, worse)}"
@@ -107,9 +142,7 @@ def faster(comparison: Comparison) -> str | None:
 
 def slower(comparison: Comparison) -> str | None:
     """Return the name of the other side."""
-    if comparison.leader is None:
-        return None
-    return comparison.fabric_b if comparison.leader == comparison.fabric_a else comparison.fabric_a
+    return comparison.verdict.of_other(comparison.fabric_a, comparison.fabric_b)
 
 
 def how_much(comparison: Comparison) -> str:
@@ -123,13 +156,27 @@ def how_much(comparison: Comparison) -> str:
     return f"{_shown(factor, comparison.metric):.{digits}f} {unit} {_adjective(comparison)}{bounds}"
 
 
-def slower_by(metric: Metric, times: float, low: float, high: float) -> str:
-    """Return how much slower the worse side is, seen from it: `24 % slower (15 to 32 %)`, `3.1 times slower (2.9 to 3.4)`."""
+def slower_text(metric: Metric, times: float) -> str:
+    """Return how much worse the worse side is, seen from the better one: `24 % slower`, `3.1 times slower`."""
     if times >= FACTOR_FROM:
-        return f"{times:.{_decimals(times)}f} times slower ({low:.{_decimals(low)}f} to {high:.{_decimals(high)}f})"
-    shown = [100.0 * (one - 1.0) if metric.is_time else 100.0 * (1.0 - 1.0 / one) for one in (times, low, high)]
+        return f"{factor_text(times)} slower"
+    share = 100.0 * (times - 1.0 if metric.is_time else 1.0 - 1.0 / times)
+    return f"{share:.{0 if share >= 10 else 1}f} % slower"
+
+
+def slower_by(metric: Metric, times: float, low: float | None, high: float | None) -> str:
+    """Return how much slower the worse side is, seen from it: `24 % slower (15 to 32 %)`, `3.1 times slower (2.9 to 3.4)`.
+
+    Without an interval where there is none.
+    """
+    ends = [] if low is None or high is None else [low, high]
+    if times >= FACTOR_FROM:
+        interval = " to ".join(f"{end:.{_decimals(end)}f}" for end in ends)
+        return f"{times:.{_decimals(times)}f} times slower" + (f" ({interval})" if ends else "")
+    shown = [100.0 * (one - 1.0) if metric.is_time else 100.0 * (1.0 - 1.0 / one) for one in (times, *ends)]
     digits = 0 if min(shown) >= 10 else 1
-    return f"{shown[0]:.{digits}f} % slower ({shown[1]:.{digits}f} to {shown[2]:.{digits}f} %)"
+    interval = " to ".join(f"{end:.{digits}f}" for end in shown[1:])
+    return f"{shown[0]:.{digits}f} % slower" + (f" ({interval} %)" if ends else "")
 
 
 def _adjective(comparison: Comparison) -> str:
@@ -139,7 +186,7 @@ def _adjective(comparison: Comparison) -> str:
 def _seen_from_leader(comparison: Comparison) -> tuple[float, float | None, float | None]:
     """Return how many times better the leading side is, with its bounds."""
     values = (comparison.ratio, comparison.ratio_low, comparison.ratio_high)
-    if (comparison.verdict.leader == "B") != comparison.metric.is_lower_better:
+    if (comparison.verdict.leader is Letter.B) != comparison.metric.is_lower_better:
         return values
     value, low, high = values
     return 1.0 / value, None if high is None else 1.0 / high, None if low is None else 1.0 / low

@@ -6,16 +6,22 @@ from collections.abc import Iterator, Mapping
 
 from fabricbench.campaign.specification import Campaign, Sweep, as_list
 from fabricbench.configuration import did_you_mean
-from fabricbench.errors import UsageError
+from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.model import Layer
+from fabricbench.native import COMPLETE_IT
 
 
 def refuse_unknown_doors(campaign: Campaign, doors: Mapping[str, tuple[str, ...]]) -> None:
     """Raise UsageError for a door that the measurer does not have into any layer of its experiment.
 
-    `doors` are those that it has, by layer; where it is not built there are none, and nothing is refused.
+    EnvironmentLacks for a layer that it was built without. `doors` are those that it has, by layer; where it is not built there are
+    none, and nothing is refused.
     """
     for number, experiment in enumerate(campaign.experiments, start=1):
+        if missing := [layer for layer in experiment.layers if doors and not doors.get(layer)]:
+            raise EnvironmentLacks(
+                f"[[experiment]] number {number}: this measurer was built without layer {missing[0]}", hint=COMPLETE_IT
+            )
         for layers, parameters in _asked(experiment.layers, experiment.parameters):
             _refuse(f"[[experiment]] number {number}: parameters.door", layers, parameters, doors)
         if experiment.congestor is not None:

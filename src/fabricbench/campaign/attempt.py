@@ -1,209 +1,47 @@
-"""One attempt of a launch: what it starts, its directory and command before, its stored record and path proof after.
-
-It starts the measurer, or a workload of whichever kind (`workload.adapter`). What a workload told becomes the record of a launch
-(`record.workload_cells`), so that everything behind it needs to know nothing of programs.
-"""
+"""One attempt of a launch: its directory and command before, its stored record and path proof after."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import json
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from shlex import join
-from typing import Any, Protocol
+from typing import Any
+
+from pydantic import TypeAdapter
 
 from fabricbench.campaign.order import LaunchPlan
-from fabricbench.campaign.path_proof import prove_path
-from fabricbench.campaign.plan import RECORDS_FILE, RunPlan
+from fabricbench.campaign.path_proof import Carriers, prove_path
+from fabricbench.campaign.plan import RunPlan
+from fabricbench.campaign.rank_proof import rank_violations
 from fabricbench.campaign.run_directory import RunDirectory
-from fabricbench.launch import on_subnet
-from fabricbench.launch.launcher import Command, Launcher
-from fabricbench.launch.mpi import programs_of, where_of
+from fabricbench.campaign.start import Start, Written, start_of
+from fabricbench.launch.launcher import Command, Launcher, OnThisMachine
 from fabricbench.launch.staging import STAGED, NotStaged
-from fabricbench.launch.watch import STDERR_FILE, STDOUT_FILE, Outcome, guarded_apart
-from fabricbench.native import native_file
-from fabricbench.patterns import PATTERNS, Family
+from fabricbench.launch.watch import STDERR_FILE, STDOUT_FILE, Outcome
+from fabricbench.pattern_facts import Family
+from fabricbench.patterns import PATTERNS
 from fabricbench.record.atomic import replace_text
-from fabricbench.record.frames import variant
-from fabricbench.record.launch import KernelPart, LaunchFacts, LaunchSummary, write_launch
+from fabricbench.record.confinement import ATTEMPT
+from fabricbench.record.integrity import read_file
+from fabricbench.record.launch import LaunchFacts, LaunchSummary, write_launch
 from fabricbench.record.outcome import LaunchOutcome, outcome_of, place_of_death, signal_name, signal_number
-from fabricbench.record.probe_plan import PLAN_FILE, PlanProbe, options_of, plan_beside
+from fabricbench.record.probe_plan import (
+    forget_secret,
+    write_secret_plan,
+)
 from fabricbench.record.provenance import origin_of
-from fabricbench.record.reading import CellRecord, Record, read_record
-from fabricbench.record.store import ATTEMPT
-from fabricbench.record.workload_cells import Failed, LaunchOfWorkload, Told, WorkloadPart, record_of
+from fabricbench.record.reading import CellRecord, Record
+from fabricbench.record.setup import variant
 from fabricbench.settings.session import SettingsSession
-from fabricbench.testbed.model import Lost, Mpi
-from fabricbench.workload.adapter import NODE_OF_RANK_0, Output, Parsed, Place
-from fabricbench.workload.adapter import Start as WorkloadStart
-from fabricbench.workload.counted import AROUND, read_around
+from fabricbench.testbed.allowance import throttled_seconds
+from fabricbench.testbed.model import Lost
 
-PROBE = "fabricbench-probe"
+CONDITIONS_FILE = "conditions.json"
+"""In a launch's directory, before it is started: the conditions that it has (`Attempts.prepare`)."""
 
-WORKLOAD_ENVIRONMENT = "workload environment"
-"""Among the conditions of a launch: a workload's own variables. Its LD_PRELOAD is joined behind the others."""
-
-UNREAD_SECONDS = 1e-9
-"""Stands for the time of a program of which nothing could be read: its cell has failed, and no time of it counts."""
-
-
-@dataclass(frozen=True)
-class Written:
-    """What a launch left: its record as cells and samples, and beside it what a workload told, and a kernel of its own record."""
-
-    record: Record
-    workload: WorkloadPart | None = None
-    kernel: KernelPart | None = None
-    is_at_end: bool = True
-    """Whether the program itself came to its end, with an exit code that it may have: a whole record alone does not tell."""
-
-
-class Start(Protocol):
-    """One program that a launch runs."""
-
-    def program(self, directory: Path, first: str = NODE_OF_RANK_0, /) -> list[str]:
-        """Return the tokens that each rank runs in the launch's directory; EnvironmentLacks where there is no such program.
-
-        `first` is where the other ranks find rank 0.
-        """
-
-    def stage(self, directory: Path) -> None:
-        """Write into the launch's directory what the program reads there."""
-
-    def conditions(self, directory: Path) -> Mapping[str, str]:
-        """Return what a reader must know of how the program was started, besides what the launcher says: what -> fact."""
-
-    def is_well(self, exit_code: int | None) -> bool:
-        """Tell whether an exit code means that the program came to its end with a whole record."""
-
-    def outputs(self, directory: Path) -> tuple[Path, ...]:
-        """Return the files that grow while it measures."""
-
-    def read(self, directory: Path) -> Written | None:
-        """Return what the program wrote; None if nothing."""
-
-
-def start_of(launch: LaunchPlan, plan: RunPlan) -> Start:
-    """Return what a launch starts."""
-    if launch.workload is None:
-        return Measurer((plan.cells[cell] for cell in launch.cells), plan.mpi_of(launch.fabric))
-    return WorkloadLaunch(launch, launch.workload, plan)
-
-
-class Measurer:
-    """The measurer follows the plan in its directory."""
-
-    def __init__(self, probes: Iterable[PlanProbe], mpi: Mpi | None = None) -> None:
-        self._options = options_of(probes)
-        self._mpi = mpi
-
-    def program(self, directory: Path, _first: str = NODE_OF_RANK_0) -> list[str]:
-        """Return its tokens."""
-        return [str(native_file(PROBE, programs_of(self._mpi))), *self._options, str(directory / PLAN_FILE)]
-
-    def stage(self, directory: Path) -> None:
-        """Write nothing: its plan is every launch's."""
-
-    def conditions(self, directory: Path) -> Mapping[str, str]:
-        """Return nothing: the launcher knows all of it."""
-        del directory
-        return {}
-
-    def is_well(self, exit_code: int | None) -> bool:
-        """Tell whether it ended well."""
-        return exit_code == 0
-
-    def outputs(self, directory: Path) -> tuple[Path, ...]:
-        """Return what grows."""
-        return (directory / RECORDS_FILE,)
-
-    def read(self, directory: Path) -> Written | None:
-        """Return its record."""
-        records = directory / RECORDS_FILE
-        return Written(read_record(records, plan_beside(directory))) if records.exists() else None
-
-
-class WorkloadLaunch:
-    """A workload, by what its adapter says of it."""
-
-    def __init__(self, launch: LaunchPlan, workload: WorkloadStart, plan: RunPlan) -> None:
-        self._workload = workload
-        self._fabric, self._mpi = plan.fabric(launch.fabric), plan.mpi_of(launch.fabric)
-        self._launch = LaunchOfWorkload(launch.launch_id, launch.fabric, plan.cells[launch.cells[0]])
-
-    def program(self, directory: Path, first: str = NODE_OF_RANK_0) -> list[str]:
-        """Return its tokens, behind what tells a rank what its node has on the fabric, and what ends all that it starts."""
-        # A program of somebody else needs none of ours that were built with its MPI.
-        build = programs_of(self._mpi) if self._workload.native_programs else None
-        tokens = self._workload.tokens(Place(directory, self._fabric, build, first))
-        told = self._workload.told_on_nodes()
-        tokens = on_subnet.wrapped(dict(told), where_of(self._fabric), tokens) if told else tokens
-        return guarded_apart(tokens) if self._workload.starts_others else tokens
-
-    def stage(self, directory: Path) -> None:
-        """Write its input files."""
-        for name, text in self._workload.files().items():
-            replace_text(directory / name, text)
-
-    def conditions(self, directory: Path) -> Mapping[str, str]:
-        """Return the variables that its ranks get besides those of the fabric."""
-        variables = self._workload.environment(Place(directory, self._fabric))
-        return {WORKLOAD_ENVIRONMENT: join(f"{name}={value}" for name, value in variables.items())} if variables else {}
-
-    def is_well(self, exit_code: int | None) -> bool:
-        """Tell whether it ran to its end, whatever its results."""
-        return self._workload.is_well(exit_code)
-
-    def outputs(self, directory: Path) -> tuple[Path, ...]:
-        """Return what grows."""
-        return self._workload.outputs(_output(directory))
-
-    def read(self, directory: Path) -> Written | None:
-        """Return what it told as the record of a launch; a failed cell where its adapter cannot read it, whatever that raises."""
-        code = read_around(directory / AROUND).exit_code
-        is_at_end = code is None or self._workload.is_well(code)
-        try:
-            parsed = self._workload.parse(_output(directory))
-            if parsed is None:
-                return None
-            kernel = parsed.kernel
-            return Written(
-                record_of(parsed.told, self._launch),
-                self._part(parsed),
-                None if kernel is None else KernelPart(header=kernel.header, runs=tuple(kernel.runs)),
-                is_at_end,
-            )
-        except Exception as error:  # noqa: BLE001 - an adapter is anybody's, and so is what it reads
-            return Written(record_of(self._unread(error), self._launch), is_at_end=is_at_end)
-
-    def _unread(self, error: Exception) -> Told:
-        reason = f"what it wrote cannot be read: {type(error).__name__}: {error}"
-        figure = self._workload.figure
-        seconds = (UNREAD_SECONDS,)
-        failed = Failed(reason, is_wrong=False)
-        return Told(program=self._workload.name, seconds=seconds, metric=figure.metric, failed=failed)
-
-    def _part(self, parsed: Parsed) -> WorkloadPart:
-        return WorkloadPart(
-            kind=self._workload.kind,
-            name=self._workload.name,
-            ranks=self._workload.ranks,
-            parameters=self._workload.parameters,
-            figures=parsed.figures,
-            checks=parsed.checks,
-            communication_share=parsed.communication_share,
-            fixed=dict(parsed.fixed),
-            definition=dict(self._workload.definition),
-        )
-
-
-def _printed_bytes(directory: Path) -> int:
-    logs = (directory / STDOUT_FILE, directory / STDERR_FILE)
-    return sum(log.stat().st_size for log in logs if log.exists())
-
-
-def _output(directory: Path) -> Output:
-    return Output(directory, directory / STDOUT_FILE, directory / STDERR_FILE)
+MOST_THROTTLED = 0.05
+"""Of a launch's time: where a quota withheld the processors for more of it, its times are the quota's and not the fabric's."""
 
 
 @dataclass(frozen=True)
@@ -220,27 +58,44 @@ class Attempt:
     command: Command
     patience_seconds: float | None
     switches_before: dict[str, Any]
+    throttled_before: float | None
+    """Seconds for which quotas had withheld the processors of its ranks; None where those are elsewhere."""
+
+
+@dataclass(frozen=True)
+class FailedCell:
+    """A cell that could not be measured on a fabric. `cause` is the same for what fails alike in other sizes and launches."""
+
+    cause: tuple[object, ...]
+    words: str
 
 
 @dataclass(frozen=True)
 class Stored:
-    """What an attempt left: its summary, why its path is not believed, and in words the cells that could not be measured."""
+    """What an attempt left: its summary, why its path is not believed, and the cells that could not be measured."""
 
     summary: LaunchSummary
     violations: tuple[str, ...]
-    failed_cells: tuple[str, ...]
+    failed_cells: tuple[FailedCell, ...]
 
 
 class Attempts:
     """The attempts of the launches of one run: prepares each, and stores what it left."""
 
     def __init__(
-        self, directory: RunDirectory, plan: RunPlan, launcher: Launcher, settings: SettingsSession | None = None
+        self,
+        directory: RunDirectory,
+        plan: RunPlan,
+        launcher: Launcher,
+        settings: SettingsSession | None = None,
+        carriers: Carriers | None = None,
     ) -> None:
+        """`carriers` are what carries those of the fabrics' interfaces that are tunnels."""
         self._directory = directory
         self._plan = plan
         self._launcher = launcher
         self._settings = settings
+        self._carriers = carriers
         self._is_reached = True
         """Whether rank 0's node gave what earlier attempts had left on it, else it is not asked for more of that now."""
 
@@ -271,22 +126,31 @@ class Attempts:
         self._directory.set_aside(launch.launch_id)
 
     def _fetch_left(self, directory: Path) -> None:
-        """Bring back what an attempt, of a session that died as well, left on rank 0's node; later where it cannot be had now."""
+        """Bring back what an attempt, of a session that died as well, left on rank 0's node; later where it cannot be had now.
+
+        Whatever is here of the attempt then, its ranks are gone and it has no more use for its secret.
+        """
         if self._is_reached and (directory / STAGED).exists():
             try:
                 self._launcher.collect(directory)
             except NotStaged:
                 self._is_reached = not (directory / STAGED).exists()
+        forget_secret(directory)
 
     def set_aside_unplanned(self, planned: Collection[str]) -> None:
         """Keep aside what launches have measured that the plan does not hold any more: those of a farm on more nodes, say."""
         for name in self._directory.launch_names:
             if name not in planned:
+                self._fetch_left(self._directory.launch(name))
                 self._directory.set_aside(name)
 
-    def lost(self) -> Lost | None:
-        """Return what of the testbed has ended."""
-        return self._launcher.lost()
+    def lost(self, launch: LaunchPlan | None = None) -> Lost | None:
+        """Return what of the testbed has ended that a launch needs, or any."""
+        return self._launcher.lost(None if launch is None else self._plan.fabric(launch.fabric))
+
+    def stopped(self) -> Lost | None:
+        """Return what of the testbed stands still."""
+        return self._launcher.stopped()
 
     def failed_nodes(self) -> Mapping[str, str]:
         """Return which nodes do not answer, and why."""
@@ -305,7 +169,7 @@ class Attempts:
         self._fetch_left(self._directory.launch(launch.launch_id))
         directory = self._directory.prepare(launch.launch_id)
         plan = self._plan.probe_plan(launch)
-        replace_text(directory / PLAN_FILE, plan.model_dump_json(by_alias=True, indent=1) + "\n")
+        write_secret_plan(directory, plan)
         start = start_of(launch, self._plan)
         start.stage(directory)
         there = self._launcher.stage(directory)
@@ -313,7 +177,18 @@ class Attempts:
         command = self._launcher.command(
             fabric, start.program(there, self._launcher.meeting_address(fabric)), directory, ranks
         )
-        return Attempt(launch, directory, there, start, command, plan.patience_seconds, self._launcher.switches())
+        conditions = {**self._launcher.conditions(fabric), **start.conditions(there)}
+        replace_text(directory / CONDITIONS_FILE, json.dumps(conditions, indent=1) + "\n")
+        return Attempt(
+            launch,
+            directory,
+            there,
+            start,
+            command,
+            plan.patience_seconds,
+            self._launcher.switches(),
+            throttled_seconds() if isinstance(self._launcher, OnThisMachine) else None,
+        )
 
     def silent_seconds(self, attempt: Attempt) -> float | None:
         """Return how long an attempt has written nothing on rank 0's node; None where that is to be seen here."""
@@ -337,6 +212,7 @@ class Attempts:
 
         `ended` is None where nobody saw its end; `is_spoilt` says that its testbed broke under it, so that it does not count.
         """
+        forget_secret(attempt.directory)
         written = attempt.start.read(attempt.directory)
         if written is None:
             return None
@@ -345,17 +221,35 @@ class Attempts:
         end = _end_of(attempt, written, ended)
         if self._settings is not None and ended is not None:
             end["settings"], end["invalid_because"] = self._settings.look(attempt.launch.fabric)
+        if attempt.throttled_before is not None and ended is not None:
+            share = min(1.0, (throttled_seconds() - attempt.throttled_before) / ended.seconds)
+            end["throttled_share"] = share
+            if share > MOST_THROTTLED:
+                end["invalid_because"] = (
+                    *end.get("invalid_because", ()),
+                    f"a quota withheld its processors for {100.0 * share:.0f} % of its time",
+                )
         if is_spoilt and end["outcome"].counts:
             end["outcome"] = LaunchOutcome.FAILED
         return self._store(attempt.launch, attempt.directory, written, {**end, **switches, "lateness": lateness})
+
+    def _conditions_of(self, launch: LaunchPlan, directory: Path) -> dict[str, str]:
+        """Return what a launch was started with; of one that an earlier version started, what it would be now."""
+        try:
+            return TypeAdapter(dict[str, str]).validate_json(read_file(directory / CONDITIONS_FILE))
+        except (OSError, ValueError):
+            start = start_of(launch, self._plan)
+            return {**self._launcher.conditions(self._plan.fabric(launch.fabric)), **start.conditions(directory)}
 
     def _store(self, launch: LaunchPlan, directory: Path, written: Written, facts: dict[str, Any]) -> Stored:
         record = written.record
         fabric = self._plan.fabric(launch.fabric)
         # A workload is counted while it prints; a measurer prints nothing.
         printed = 0 if launch.workload is None else _printed_bytes(directory)
-        proof = prove_path(record, fabric, printed_bytes=printed)
-        violations = (*proof.violations, *facts.pop("invalid_because", ()))
+        proof = prove_path(record, fabric, printed_bytes=printed, carriers=self._carriers)
+        conditions, ranks = self._conditions_of(launch, directory), self._plan.ranks_of(launch)
+        apart = () if written.found is None else tuple(rank_violations(written.found, ranks, conditions))
+        violations = (*apart, *proof.violations, *facts.pop("invalid_because", ()))
         summary = write_launch(
             directory,
             record,
@@ -369,19 +263,24 @@ class Attempts:
                 is_valid=not violations,
                 invalid_because=violations,
                 path_proof=proof.model_dump(mode="json"),
-                conditions={
-                    **self._launcher.conditions(fabric),
-                    **start_of(launch, self._plan).conditions(directory),
-                },
+                conditions=conditions,
                 **facts,
             ),
         )
         failed = tuple(
-            f"{_named(cell)} could not be measured on {launch.fabric} ({cell.failed.code}): {cell.failed.reason}"
+            FailedCell(
+                (launch.fabric, _named(cell), cell.failed.code),
+                f"{_named(cell)} could not be measured on {launch.fabric} ({cell.failed.code}): {cell.failed.reason}",
+            )
             for cell in record.cells
             if cell.failed is not None
         )
         return Stored(summary, violations, failed)
+
+
+def _printed_bytes(directory: Path) -> int:
+    logs = (directory / STDOUT_FILE, directory / STDERR_FILE)
+    return sum(log.stat().st_size for log in logs if log.exists())
 
 
 def _end_of(attempt: Attempt, written: Written, ended: Outcome | None) -> dict[str, Any]:
@@ -390,15 +289,23 @@ def _end_of(attempt: Attempt, written: Written, ended: Outcome | None) -> dict[s
     stderr_tail = "" if ended is None else ended.stderr_tail
     outcome = outcome_of(
         is_whole=written.record.is_complete,
-        is_well=attempt.start.is_well(exit_code),
+        is_success=attempt.start.is_success(exit_code),
         exit_code=exit_code,
         is_hung=ended is not None and ended.is_ended,
         is_at_end=written.is_at_end,
+        stood_still=ended is not None and bool(ended.standstills),
         stderr_tail=stderr_tail,
     )
     by_signal = signal_name(signal_number(exit_code, stderr_tail))
     died_on = place_of_death(stderr_tail) if by_signal is not None else None
-    return {"exit_code": exit_code, "outcome": outcome, "signal": by_signal, "died_on": died_on}
+    standstills = () if ended is None else ended.standstills
+    return {
+        "exit_code": exit_code,
+        "outcome": outcome,
+        "signal": by_signal,
+        "died_on": died_on,
+        "standstills": standstills,
+    }
 
 
 def _spans(record: Record) -> dict[int, tuple[int, int]]:

@@ -24,7 +24,8 @@ from fabricbench.campaign.noise import Noise
 from fabricbench.campaign.specification import FEWEST_BLOCKS
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer
-from fabricbench.patterns import PATTERNS, Family
+from fabricbench.pattern_facts import Family
+from fabricbench.patterns import PATTERNS
 from fabricbench.quantity import count, format_duration, format_seconds
 from fabricbench.testbed.model import Fabric
 
@@ -46,6 +47,17 @@ NOTEWORTHY = 0.99
 
 LEAST_ROUND_TRIPS = 5
 """That a cell has time for, however slow the fabric."""
+
+TOLERANCE = 1.1
+"""A run takes at most so many times its budget, else it ends with the last block that fits."""
+
+
+class BudgetSpentError(Exception):
+    """A run has no time for another block: it has `blocks`, and `seconds` have gone into them."""
+
+    def __init__(self, blocks: int, seconds: float) -> None:
+        super().__init__(blocks, seconds)
+        self.blocks, self.seconds = blocks, seconds
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,11 @@ from fabricbench.campaign.members import Seats, UnfitRanksError
 from fabricbench.campaign.specification import Campaign, Experiment, Sweep, Value, spread
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Model, Pattern, Receive
-from fabricbench.patterns import PATTERNS, Family, Parameters, why_impossible
+from fabricbench.pattern_facts import Family, Parameters
+from fabricbench.patterns import PATTERNS, why_impossible
 from fabricbench.quantity import format_bytes
-from fabricbench.record.frames import variant
 from fabricbench.record.probe_plan import PlanCongestor, PlanProbe
+from fabricbench.record.setup import setup_of, variant
 from fabricbench.testbed.model import Fabric, Launcher, Testbed
 from fabricbench.testbed.wire import IP_HEADER_BYTES, UDP_HEADER_BYTES
 
@@ -347,8 +348,7 @@ class _Planner:
 
     def _is_measured(self, probe: PlanProbe, number: int, *, may_be_there: bool) -> bool:
         """Tell whether a cell is there already; UsageError where it was not expected to be."""
-        # By the names that a reader has: two cells that read alike could not be told apart afterwards.
-        key = (probe.layer, probe.pattern, probe.receive, probe.message_bytes, variant(probe))
+        key = (probe.layer, probe.pattern, probe.receive, probe.message_bytes, setup_of(probe))
         first = self._measured_by.setdefault(key, number)
         is_new = key not in self._seen
         self._seen.add(key)
@@ -392,10 +392,12 @@ class _Planner:
 
 
 def window_messages(probe: PlanProbe, fabric: Fabric) -> int:
-    """Return how many messages of a stream are one sample: as many as take a set time at the fabric's line rate."""
+    """Return how many messages of a stream are one sample: an answered window, or as many as take a set time at line rate."""
     is_stream = PATTERNS[probe.pattern].is_stream
     if not (is_stream or probe.pattern is Pattern.PAIRS_STREAM) or probe.layer is Layer.MEMORY:
         return 1
+    if answered := int(probe.parameters.get("window", 0)):
+        return answered
     seconds = WINDOW_SECONDS if is_stream else PAIR_WINDOW_SECONDS
     window_bytes = min(line_rate_bit_s(fabric) / 8 * seconds, LARGEST_WINDOW_BYTES)
     return max(1, min(WINDOW_MESSAGES, int(window_bytes / max(1, probe.message_bytes))))

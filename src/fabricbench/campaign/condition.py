@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic import Field
 
-from fabricbench.configuration import did_you_mean
+from fabricbench.configuration import check_expanded, did_you_mean
 from fabricbench.errors import UsageError
 from fabricbench.settings import HostSettings, writes_of
 from fabricbench.settings.setting import Setting
@@ -44,6 +44,8 @@ def check_conditions(conditions: Sequence[Condition]) -> None:
     names = [one.name for one in conditions]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise ValueError(f"condition {', '.join(twice)} is named twice: give each a `name` of its own")
+    for one in conditions:
+        check_expanded("mpi_environment", one.mpi_environment)
     for one, other in combinations(conditions, 2):
         for mine in one.custom:
             for theirs in other.custom:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from fabricbench import __version__
 from fabricbench.campaign.events import Event, NodesAsked
-from fabricbench.campaign.preflight import NodeAnswer, ask_nodes
+from fabricbench.campaign.preflight import NodeAnswer, addresses_of, ask_nodes
 from fabricbench.campaign.venue import LAB_PREFIX, Standing, find_venue
 from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.lab import Lab
@@ -76,7 +76,7 @@ def look_at_hosts(wanted: Wanted, command: Sequence[str], notify: Callable[[Even
     known = {name: one for name, one in answers.items() if isinstance(one, NodeAnswer)}
     rates = _rates_of_lab(wanted.lab)
     return (
-        discover({name: _with_rates(one.facts, rates) for name, one in known.items()}),
+        discover({name: _with_rates(one.facts, rates) for name, one in known.items()}, addresses_of(venue.testbed())),
         _origin(wanted, command, known),
     )
 

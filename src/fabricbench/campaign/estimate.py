@@ -6,11 +6,13 @@ is slower, and operations whose ranks seldom begin together take `patience_of` m
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from statistics import median
 
-from fabricbench.model import Layer, Pattern
-from fabricbench.patterns import PATTERNS, Family, Load, Parameters
+from fabricbench.model import Layer, Pattern, RdmaDoor
+from fabricbench.pattern_facts import LAYER_PARAMETERS, Family, Load, Parameters
+from fabricbench.patterns import PATTERNS
+from fabricbench.quantity import count, format_seconds
 from fabricbench.record.probe_plan import PlanProbe
 from fabricbench.testbed.model import Fabric
 
@@ -39,6 +41,7 @@ POSTED_MESSAGES, LEAST_POSTED = 256, 2
 """Of a flood over many links the measurer has so many messages on their way in all, and of each link at least so many."""
 
 SLOW_BIT_S = 1e9
+USUAL_TIMEOUT = int(LAYER_PARAMETERS[Layer.RDMA]["timeout"].default)
 SLOW_MESSAGES, SLOW_TIMEOUT = 64, 18
 """What the queue pairs of a sender have under way together over a fabric slower than that, at least 2 each, and their timeout,
 where a campaign that leaves out what is unfit tells neither: with the usual depth what many of them have under way waits longer in
@@ -267,10 +270,55 @@ def why_too_slow(probe: PlanProbe, fabrics: Iterable[Fabric]) -> str | None:
     return None
 
 
+def acknowledgement_notes(
+    cells: Iterable[tuple[PlanProbe, Iterable[str]]], fabrics: Mapping[str, Fabric]
+) -> Iterator[str]:
+    """Yield what a reader of such cells over RDMA should know of their time-outs; each cell with the fabrics it is measured on.
+
+    A lost packet may cost a sender its whole time-out: a cell that is shorter has nothing left then. And what is under way for
+    longer than a time-out is sent again though nothing is lost.
+    """
+    short: dict[int, list[float]] = {}
+    queued: dict[str, list[float]] = {}
+    for probe, names in cells:
+        if probe.layer is not Layer.RDMA or probe.parameters.get("door") == RdmaDoor.DATAGRAM:
+            continue
+        power = int(probe.parameters.get("timeout", USUAL_TIMEOUT))
+        if acknowledgement_seconds(power) > probe.stopping.maximum_seconds:
+            short.setdefault(power, []).append(probe.stopping.maximum_seconds)
+        slowest = min((fabrics[name] for name in names), key=line_rate_bit_s)
+        if PATTERNS[probe.pattern].family is Family.FLOOD:
+            drain = _left_over_seconds(probe, 1, line_rate_bit_s(slowest))
+            if drain > acknowledgement_seconds(power) > 0:
+                queued.setdefault(slowest.name, []).append(drain)
+    for power, seconds in sorted(short.items()):
+        tests, wait = count(len(seconds), "test"), format_seconds(acknowledgement_seconds(power), 2)
+        yield (
+            f"rdma: {tests} of {format_seconds(min(seconds), 2)} may lose all of their time to one lost packet: `timeout` {power} "
+            f"lets a sender wait {wait} for an acknowledgement"
+        )
+    for name, drains in queued.items():
+        tests, longest = count(len(drains), "test"), format_seconds(max(drains), 2)
+        yield (
+            f"rdma: in {tests} what is under way takes up to {longest} over {name}, longer than senders wait for an "
+            "acknowledgement: it is sent again though nothing is lost; set a smaller `depth`, a larger `timeout`, or "
+            'unfit = "leave out"'
+        )
+
+
+def acknowledgement_seconds(power: int) -> float:
+    """Return how long a queue pair waits for an acknowledgement before it sends again: 4.096 us times 2 to the power.
+
+    A power of 0 is none, it waits for ever.
+    """
+    return 4.096e-6 * 2**power if power else 0.0
+
+
 def _turns(probe: PlanProbe) -> int:
     """Return how many pairs and directions of a matrix take their turn one after the other."""
     ranks = len(probe.ranks)
-    pairs = ranks - 1 + ranks % 2 if probe.parameters.get("schedule") == "rounds" else ranks * (ranks - 1) // 2
+    turns = {"rounds": ranks - 1 + ranks % 2, "halves": 1}
+    pairs = turns.get(str(probe.parameters.get("schedule")), ranks * (ranks - 1) // 2)
     return pairs * (2 if probe.pattern is Pattern.PAIRS_STREAM else 1)
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from shlex import quote
 
 from fabricbench.campaign.attempt import Attempt, Attempts
+from fabricbench.campaign.budget import TOLERANCE, BudgetSpentError
 from fabricbench.campaign.estimate import ABORT_SECONDS, SLOW_FACTOR, limit_seconds, seconds_left
 from fabricbench.campaign.events import (
     Event,
@@ -40,20 +41,29 @@ from fabricbench.campaign.failure import (
     run_incomplete,
     testbed_lost,
 )
+from fabricbench.campaign.giving_up import Stop, Trials
 from fabricbench.campaign.order import Group, LaunchPlan, groups_of, is_close
+from fabricbench.campaign.path_proof import Carriers
 from fabricbench.campaign.plan import RunPlan
 from fabricbench.campaign.run_directory import RunDirectory
+from fabricbench.campaign.specification import FEWEST_BLOCKS
 from fabricbench.errors import Interrupted
 from fabricbench.launch.launcher import Command, Launcher
+from fabricbench.launch.slurm import is_own_job_ending
 from fabricbench.launch.staging import NotStaged
-from fabricbench.launch.watch import STDERR_FILE, Growth, Outcome, run_watched
-from fabricbench.quantity import format_duration, without_numbers
-from fabricbench.record.atomic import explained
+from fabricbench.launch.watch import STDERR_FILE, TICK_SECONDS, Growth, Outcome, run_watched
+from fabricbench.quantity import count, format_duration
+from fabricbench.record.atomic import explained, replace_text
 from fabricbench.record.integrity import LAUNCH
-from fabricbench.record.journal import Happened, Journal
+from fabricbench.record.journal import Happened, Journal, under_way
 from fabricbench.record.launch import is_stored
 from fabricbench.record.outcome import LaunchOutcome
 from fabricbench.settings.session import SettingsNotHeldError, SettingsSession
+
+STOPPED_SECONDS = 30.0
+"""How long a part of the testbed that is stopped is waited for: longer than somebody looks at it with a debugger."""
+JOB_END_SECONDS = 10.0
+"""How much later than its launch this process may learn that its job is being ended."""
 
 
 class Execution:
@@ -72,41 +82,67 @@ class Execution:
         limit: Callable[[float], float] = limit_seconds,
         now: Callable[[], float] = time.time,
         settings: SettingsSession | None = None,
+        carriers: Carriers | None = None,
     ) -> None:
         self._directory = directory
         self._plan = plan
         self._notify = notify
         self._limit = limit
         self._journal = Journal(directory.path)
-        self._attempts = Attempts(directory, plan, launcher, settings)
+        self._attempts = Attempts(directory, plan, launcher, settings, carriers)
         self._now = now
         self._observed: list[tuple[tuple[str, str], float, float]] = []
         """Half, estimate and seconds of each launch that came to its end, in earlier sessions as well."""
         self._failures: list[Failure] = []
         self._given_up: list[Failure] = []
-        self._noticed: set[str] = set()
+        self._trials = Trials(plan.launches)
+        self._not_started = 0
+        """Launches of workloads that never start."""
+        self._noticed: set[tuple[object, ...]] = set()
         self._waiting: dict[str, LaunchPlan] = {}
         self._finished: dict[str, float] = {}
         """The launches that are finished, each with the Unix time at which it began."""
 
     def run(self) -> None:
-        """Run what is left. Raises RunIncomplete, EnvironmentLacks or Interrupted; what was measured is kept in each case."""
+        """Run what is left. Raises RunIncomplete, EnvironmentLacks or Interrupted; what was measured is kept in each case.
+
+        BudgetSpentError where the plan has a budget, and the blocks that are left do not fit into it.
+        """
         self._tell_of_losses()
         blocks = self._last_ordered()
         if self._plan.losses:  # workloads on as many nodes as there were
             self._attempts.set_aside_unplanned({launch.launch_id for launch in self._plan.launches})
         self._adopt_finished(launch for block in blocks for group in block for launch in group.launches)
+        for launch_id in under_way(self._journal.entries()):
+            self._notify(
+                Notice(f"{launch_id} was under way when the run was killed, or had no more disk; it is measured again")
+            )
         total = len(self._plan.launches)
         for group in (group for block in blocks for group in block):
             waits = self._missing(group) if self._goes_on(group) else group.launches
             self._waiting.update({launch.launch_id: launch for launch in waits})
         left = self._seconds_left(self._waiting.values())
         self._notify(RunStarted(total, len(self._finished), self._plan.blocks, left))
-        for block in blocks:
-            self._run_block(block)
+        begun = time.monotonic() - sum(seconds for _, _, seconds in self._observed)
+        for number, block in enumerate(blocks):
+            self._check_budget(number, block, time.monotonic() - begun)
+            self._run_block([one for group in block if (one := self._startable(group)) is not None])
+            for stop in self._trials.review():
+                self._notify(Notice(self._stopped(stop)))
         if self._given_up:
-            raise run_incomplete(self._given_up, total, self._directory.path)
+            raise run_incomplete(self._given_up, self._not_started, total, self._directory.path)
         self._journal.append(Happened.COMPLETED)
+
+    def _check_budget(self, number: int, block: Sequence[Group], spent: float) -> None:
+        """Raise BudgetSpentError where a block no longer fits; those without which nothing is compared are run all the same."""
+        waits = [
+            self._waiting[one.launch_id] for group in block for one in group.launches if one.launch_id in self._waiting
+        ]
+        budget = self._plan.budget_seconds
+        if budget is None or not waits or number < FEWEST_BLOCKS or self._plan.losses:
+            return
+        if spent + self._seconds_left(waits) > TOLERANCE * budget:
+            raise BudgetSpentError(number, spent)
 
     def _run_block(self, groups: Sequence[Group]) -> None:
         """Run what is left of each group; those in which a launch failed are run again, all of them, once the others are over."""
@@ -123,6 +159,27 @@ class Execution:
         for group, reason in again:
             self._run_group(self._begin_again(group, reason).launches, is_last_try=True)
 
+    def _startable(self, group: Group) -> Group | None:
+        """Return a group without the launches of workloads that never start, which the journal tells of; None without any other."""
+        left = []
+        for launch in group.launches:
+            if self._trials.is_stopped(launch) and launch.launch_id not in self._finished:
+                self._waiting.pop(launch.launch_id, None)
+                self._journal.append(Happened.STOPPED, launch.launch_id)
+                self._not_started += 1
+            else:
+                left.append(launch)
+        return Group(group.block, group.subject, tuple(left)) if left else None
+
+    def _stopped(self, stop: Stop) -> str:
+        """Return what is told of a workload that is not started again."""
+        last = next(each for each in reversed(self._given_up) if each.launch.half in stop.halves)
+        return (
+            f"{stop.workload} is not started again on {' and '.join(stop.fabrics)}: {count(stop.starts, 'start')} failed alike "
+            f"({last.reason}) and none measured anything; mend what {last.log} says, then "
+            f"`fabricbench resume {quote(str(self._directory.path))}`"
+        )
+
     def _begun(self, group: Group) -> list[float]:
         return [self._finished[one.launch_id] for one in group.launches if one.launch_id in self._finished]
 
@@ -138,7 +195,9 @@ class Execution:
         for launch in launches:
             failure = self._try(launch)
             if failure is None:
+                self._trials.note_finished(launch)
                 continue
+            self._trials.note_failure(failure)
             # Where a signal has ended the launch, a job's end say, no node has failed: the run ends here.
             self._notify(Tick(self._seconds_left(self._waiting.values())))
             failed_nodes = self._attempts.failed_nodes()
@@ -153,8 +212,7 @@ class Execution:
         return None
 
     def _begin_again(self, group: Group, reason: str) -> Group:
-        """Keep aside what a group has measured, and return it in a fresh order."""
-        group = group.again(self._plan.seed, self._journal.times_again(group.name) + 1)
+        """Keep aside what a group has measured, and return it, in its order: no other is balanced with those of other blocks."""
         order = [launch.launch_id for launch in group.launches]
         aside = [launch_id for launch_id in order if self._finished.pop(launch_id, None) is not None]
         self._journal.append(Happened.AGAIN, group=group.name, order=order, set_aside=aside, reason=reason)
@@ -227,6 +285,7 @@ class Execution:
             # By this machine's clock where the journal knows it: that of the first node may be another.
             recorded = summary.header.started_unix_ns / 1e9 if summary.header is not None else 0.0
             self._finished[launch.launch_id] = begun.get(launch.launch_id, recorded)
+            self._trials.note_finished(launch)
             if launch.launch_id in seconds:
                 self._observed.append((launch.half, launch.estimated_seconds, seconds[launch.launch_id]))
             if launch.launch_id not in told:
@@ -234,6 +293,7 @@ class Execution:
                 self._journal.append(Happened.ADOPTED, launch.launch_id, sha256=hashes, outcome=summary.outcome)
 
     def _try(self, launch: LaunchPlan) -> Failure | None:
+        self._await_testbed(launch)
         self._waiting.pop(launch.launch_id, None)
         try:
             attempt = self._attempts.prepare(launch)
@@ -258,12 +318,14 @@ class Execution:
                 growth=self._growth(attempt, limit_s),
                 on_tick=lambda: self._tick(launch, left()),
             )
+            if not attempt.start.is_success(outcome.exit_code):
+                self._stop_if_job_ends(left())
             failure = self._conclude(attempt, outcome)
         except SettingsNotHeldError as error:
             self._attempts.collect_unstarted(launch)
             self._stop_if_lost(launch)
             failure = not_settable(launch, attempt.command, str(error))
-            self._journal.append(Happened.FAILED, launch.launch_id, sha256=None, reason=failure.reason)
+            self._journal.append(Happened.FAILED, launch.launch_id, **failure.facts)
         except TestbedLost as error:
             self._attempts.collect(attempt)
             self._attempts.store(attempt, None, is_spoilt=True)
@@ -301,19 +363,49 @@ class Execution:
         """Return the failure of a launch that could not be started because rank 0's node was not given its files."""
         self._attempts.collect_unstarted(launch)
         directory = self._directory.launch(launch.launch_id)
-        (directory / STDERR_FILE).write_text(f"{error.message}\n")
-        self._journal.append(Happened.FAILED, launch.launch_id, reason=error.message)
-        return Failure(launch, Command((), directory), Ended.WITH_AN_ERROR, error.message, False, error.message)
+        replace_text(directory / STDERR_FILE, f"{error.message}\n")
+        failure = Failure(launch, Command((), directory), Ended.NOT_STARTED, error.message, False, error.message)
+        self._journal.append(Happened.FAILED, launch.launch_id, **failure.facts)
+        return failure
 
     def _tick(self, launch: LaunchPlan, seconds_left: float) -> None:
         """Tell how long it still takes; a launch whose testbed is gone would only hang up to its limit."""
         self._notify(Tick(seconds_left))
         self._stop_if_lost(launch)
 
-    def _stop_if_lost(self, launch: LaunchPlan) -> None:
+    def _await_testbed(self, launch: LaunchPlan) -> None:
+        """Start nothing on a testbed of which a part has ended, or is stopped: for that to go on it is waited for a while.
+
+        Asked again and again: the kernel tells nobody but a parent that a process goes on.
+        """
+        until = time.monotonic() + STOPPED_SECONDS
         lost = self._attempts.lost()
+        if lost is None and (stopped := self._attempts.stopped()) is not None:
+            self._notify(
+                Notice(f"{stopped.what}; {launch.launch_id} waits for it, {format_duration(STOPPED_SECONDS)} at most")
+            )
+            while lost is None and stopped is not None and time.monotonic() < until:
+                time.sleep(TICK_SECONDS)
+                lost, stopped = self._attempts.lost(), self._attempts.stopped()
+            lost = lost or stopped
         if lost is not None:
-            raise testbed_lost(launch, lost, self._directory.path)
+            raise testbed_lost(launch, lost, self._directory.path, is_started=False)
+
+    def _stop_if_lost(self, launch: LaunchPlan) -> None:
+        lost = self._attempts.lost(launch)
+        if lost is not None:
+            raise testbed_lost(launch, lost, self._directory.path, is_started=True)
+
+    def _stop_if_job_ends(self, seconds_left: float) -> None:
+        """Raise KeyboardInterrupt where the end of this process's job, or of itself, took a launch with it: that did not fail."""
+        self._notify(Tick(seconds_left))  # raises it where a signal has come
+        if not is_own_job_ending():
+            return
+        until = time.monotonic() + JOB_END_SECONDS
+        while time.monotonic() < until:
+            time.sleep(TICK_SECONDS)
+            self._notify(Tick(seconds_left))
+        raise KeyboardInterrupt
 
     def _explained(self, error: Exception, path: Path) -> Exception:
         """Return what to raise for an error: on a full disk writers fail in words of their own, without the system's number."""
@@ -324,6 +416,8 @@ class Execution:
     def _conclude(self, attempt: Attempt, outcome: Outcome) -> Failure | None:
         """Store what an attempt wrote, whole or not, and say how it went."""
         launch = attempt.launch
+        for left in outcome.left_behind:
+            self._notify(Notice(f"{left} of {launch.launch_id} could not be ended and goes on beside all that follows"))
         problem = self._attempts.collect(attempt)
         stored = self._attempts.store(attempt, outcome)
         failure = failure_of(
@@ -331,14 +425,13 @@ class Execution:
             attempt.command,
             outcome,
             stored.summary if stored is not None else None,
-            is_well=attempt.start.is_well(outcome.exit_code),
+            is_success=attempt.start.is_success(outcome.exit_code),
             not_collected=problem,
         )
         if failure is not None:
             self._stop_if_lost(launch)
-            self._journal.append(
-                Happened.FAILED, launch.launch_id, sha256=self._stored_hashes(launch), reason=failure.reason
-            )
+            hashes = self._stored_hashes(launch)
+            self._journal.append(Happened.FAILED, launch.launch_id, sha256=hashes, **failure.facts)
             if any(words in outcome.stderr_tail for words in NO_SPACE) or is_full(self._directory.path):
                 raise no_space(self._directory.path)
             return failure
@@ -352,8 +445,10 @@ class Execution:
         self._failures = [each for each in self._failures if each.launch.fabric != launch.fabric]
         if stored.summary.facts.has_dead_switch(self._plan.fabric(launch.fabric).of_network):
             self._notify(Notice(f"the emulated switch of {launch.fabric} was dead at the end of {launch.launch_id}"))
-        for reason in stored.failed_cells:
-            self._notice(reason)
+        for cell in stored.failed_cells:
+            if cell.cause not in self._noticed:  # what fails alike in other sizes and launches is told once
+                self._noticed.add(cell.cause)
+                self._notify(Notice(cell.words))
         summary = stored.summary
         self._notify(LaunchFinished(launch, outcome.seconds, summary.cells, summary.failed, stored.violations))
         return None
@@ -363,12 +458,9 @@ class Execution:
         directory = self._directory.launch(launch.launch_id)
         return self._journal.hashes(directory / LAUNCH) if is_stored(directory) else None
 
-    def _notice(self, text: str) -> None:
-        if (cause := without_numbers(text)) not in self._noticed:
-            self._noticed.add(cause)
-            self._notify(Notice(text))
-
     def _stop_if_hopeless(self, failure: Failure) -> None:
+        if failure.launch.workload is not None:
+            return
         self._failures.append(failure)
         if is_hopeless(self._failures):
             raise does_not_start(failure, self._directory.path)

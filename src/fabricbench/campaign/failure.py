@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum, auto
+from enum import StrEnum
+from hashlib import sha256
 from pathlib import Path
 from shlex import quote
 from tempfile import TemporaryFile
+from typing import Any
 
 from fabricbench.campaign.order import LaunchPlan
 from fabricbench.errors import EnvironmentLacks, RunIncomplete
 from fabricbench.launch.launcher import Command
-from fabricbench.launch.watch import MOST_LOG_BYTES, STDERR_FILE, Outcome
+from fabricbench.launch.watch import MOST_LOG_BYTES, STDERR_FILE, STDOUT_FILE, Outcome
 from fabricbench.quantity import format_bytes, format_duration
-from fabricbench.record.atomic import FULL
+from fabricbench.record.atomic import FULL, NoSpace
 from fabricbench.record.launch import LaunchSummary
 from fabricbench.testbed.model import Lost
 
@@ -42,18 +44,32 @@ class NodesFailed(EnvironmentLacks):
         self.reasons = reasons
 
 
-class Ended(Enum):
-    """How an attempt that failed came to its end."""
+class LaunchesFailed(RunIncomplete):
+    """A run came to its end, and launches of it failed; `quoted` is the end of the last one's log."""
 
-    HUNG = auto()
-    WITH_AN_ERROR = auto()
-    WITHOUT_RECORD = auto()
-    WITH_HALF_A_RECORD = auto()
+    def __init__(self, message: str, quoted: str, *, hint: str) -> None:
+        super().__init__(f"{message}\n{quoted}", hint=hint)
+        self.quoted = quoted
+
+
+class Ended(StrEnum):
+    """How an attempt that failed came to its end; the journal keeps it."""
+
+    HUNG = "hung"
+    FLOODED = "printed too much"
+    WITH_AN_ERROR = "with an error"
+    WITHOUT_RECORD = "without a record"
+    WITH_HALF_A_RECORD = "with half a record"
+    NOT_STARTED = "not started"
+    STOOD_STILL = "stood still"
 
 
 @dataclass(frozen=True)
 class Failure:
-    """One attempt of a launch that did not come to its end. `has_started` tells whether the measurer wrote anything."""
+    """One attempt of a launch that did not come to its end. `has_started` tells whether the measurer wrote anything.
+
+    `exit_code` is the starter's, None where nothing was started or nobody saw it. `reason` is for people alone.
+    """
 
     launch: LaunchPlan
     command: Command
@@ -61,6 +77,24 @@ class Failure:
     reason: str
     has_started: bool
     stderr_tail: str
+    exit_code: int | None = None
+    stdout_tail: str = ""
+
+    @property
+    def log(self) -> Path:
+        """The log that tells of it: what a program says of its end is in stdout where stderr is empty."""
+        has_stdout_alone = self.stdout_tail and not self.stderr_tail
+        return self.command.directory / (STDOUT_FILE if has_stdout_alone else STDERR_FILE)
+
+    @property
+    def log_digest(self) -> str:
+        """What tells the end of its log from another."""
+        return sha256(self.stderr_tail.encode()).hexdigest()[:16]
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What the journal keeps of it."""
+        return {"reason": self.reason, "ended": self.ended, "exit_code": self.exit_code, "log": self.log_digest}
 
     @property
     def what(self) -> str:
@@ -68,18 +102,12 @@ class Failure:
         workload = self.launch.workload
         return "the measurer" if workload is None else workload.title
 
-    @property
-    def _trial(self) -> tuple[object, ...]:
-        """What was tried: a launch, or a workload in a block; whether that can be started is one question on all fabrics."""
-        workload = self.launch.workload
-        return (self.launch.launch_id,) if workload is None else (self.launch.block, workload.name)
-
     def is_like(self, other: Failure) -> bool:
-        """Tell whether two attempts, not of the same launch or workload of a block, failed to start in the same way.
+        """Tell whether two attempts, of different launches, failed to start in the same way.
 
         The exit code does not count, nor do the words of the ranks: both depend on which of them MPI's starter reached first.
         """
-        is_another = self._trial != other._trial
+        is_another = self.launch.launch_id != other.launch.launch_id and self.ended is not Ended.STOOD_STILL
         return is_another and not self.has_started and not other.has_started and self.ended is other.ended
 
 
@@ -88,7 +116,7 @@ def not_settable(launch: LaunchPlan, command: Command, reason: str) -> Failure:
     return Failure(
         launch=launch,
         command=command,
-        ended=Ended.WITH_AN_ERROR,
+        ended=Ended.NOT_STARTED,
         reason=f"was not started: {reason}",
         has_started=False,
         stderr_tail="",
@@ -101,12 +129,12 @@ def failure_of(
     outcome: Outcome,
     summary: LaunchSummary | None,
     *,
-    is_well: bool,
+    is_success: bool,
     not_collected: str | None = None,
 ) -> Failure | None:
     """Return why an attempt failed; None if what it left is finished.
 
-    `summary` is None without any record, `is_well` tells whether the exit code means that all went well, `not_collected` why what
+    `summary` is None without any record, `is_success` tells whether the exit code means success, `not_collected` why what
     it wrote could not be brought back from rank 0's node.
     """
     if summary is not None and summary.is_finished:
@@ -116,8 +144,10 @@ def failure_of(
         ended, reason = Ended.HUNG, f"hung: ended at its time limit after {format_duration(outcome.seconds)}"
     elif outcome.flooded is not None:
         most = format_bytes(MOST_LOG_BYTES)
-        ended, reason = Ended.WITH_AN_ERROR, f"ended because it had printed more than {most} to {outcome.flooded}"
-    elif not is_well:
+        ended, reason = Ended.FLOODED, f"ended because it had printed more than {most} to {outcome.flooded}"
+    elif outcome.standstills:
+        ended, reason = Ended.STOOD_STILL, "; ".join(map(str, outcome.standstills))
+    elif not is_success:
         ended, reason = Ended.WITH_AN_ERROR, f"ended with exit code {outcome.exit_code}"
     elif summary is None:
         ended, reason = Ended.WITHOUT_RECORD, f"ended well but {not_collected or 'wrote no record'}"
@@ -126,14 +156,16 @@ def failure_of(
         of_cell = f"cell {first.cell}: " if first is not None and first.cell is not None else ""
         damage = first.reason if first is not None else "it has no header or no footer"
         ended, reason = Ended.WITH_HALF_A_RECORD, f"its record is not whole: {of_cell}{damage}"
-    return Failure(launch, command, ended, reason, has_started, outcome.stderr_tail)
+    tails = (outcome.stderr_tail, outcome.exit_code, outcome.stdout_tail)
+    return Failure(launch, command, ended, reason, has_started, *tails)
 
 
 def is_hopeless(failures: Sequence[Failure]) -> bool:
-    """Tell whether to stop: the last failure is like the one before it, or like the one before it on its fabric.
+    """Tell whether to stop: the measurer's last failure is like the one before it, or like the one before it on its fabric.
 
     Only failures to start count, of those since a launch last came to its end on any fabric (the whole machine's trouble) or on
-    that fabric (its own); a launch that has measured something is worth trying again.
+    that fabric (its own); a launch that has measured something is worth trying again. A workload is somebody's program, and
+    others may start: `giving_up` stops it alone.
     """
     if len(failures) < 2:
         return False
@@ -147,26 +179,30 @@ def does_not_start(failure: Failure, directory: Path) -> EnvironmentLacks:
     return EnvironmentLacks(
         f"{failure.what} does not start: {failure.launch.launch_id} {failure.reason}, as the one before\n"
         f"  command: {failure.command}\n{_quoted(failure)}",
-        hint=f"mend what the log says, then `fabricbench resume {quote(str(directory))}`; the log is {_log(failure)}",
+        hint=f"mend what the log says, then `fabricbench resume {quote(str(directory))}`; the log is {failure.log}",
     )
 
 
-def run_incomplete(failures: Sequence[Failure], launches: int, directory: Path) -> RunIncomplete:
-    """Return the error of a run that came to its end with launches that failed."""
-    named = "; ".join(f"{failure.launch.launch_id} {failure.reason}" for failure in failures)
-    return RunIncomplete(
-        f"{len(failures)} of {launches} launches failed: {named}\n{_quoted(failures[-1])}",
+def run_incomplete(failures: Sequence[Failure], not_started: int, launches: int, directory: Path) -> LaunchesFailed:
+    """Return the error of a run that came to its end with launches that failed, and others that were not started for it."""
+    named = "; ".join(f"{failure.launch.launch_id} {failure.reason}" for failure in failures[:MOST_NAMED])
+    more = f" and {len(failures) - MOST_NAMED} more" if len(failures) > MOST_NAMED else ""
+    stopped = f", {not_started} were not started as those before them failed alike" if not_started else ""
+    return LaunchesFailed(
+        f"{len(failures)} of {launches} launches failed{stopped}: {named}{more}",
+        _quoted(failures[-1]),
         hint=f"`fabricbench resume {quote(str(directory))}` runs them again; everything else is kept",
     )
 
 
-def testbed_lost(launch: LaunchPlan, lost: Lost, directory: Path) -> TestbedLost:
+def testbed_lost(launch: LaunchPlan, lost: Lost, directory: Path, *, is_started: bool) -> TestbedLost:
     """Return the error of a run whose testbed has ended under it: no launch after this one could do better."""
     resume = f"`fabricbench resume {quote(str(directory))}`"
     then = f"{lost.action}, then {resume}" if lost.action else f"{resume}: a run's own lab is built anew"
     return TestbedLost(
-        f"{lost.what}; {launch.launch_id} was under way, and what was measured before it is kept",
-        hint=f"find out who ended it, then {then}",
+        f"{lost.what}; {launch.launch_id} was {'under way' if is_started else 'not started'}, and what was measured before it "
+        "is kept",
+        hint=f"find out who did it, then {then}",
     )
 
 
@@ -206,16 +242,17 @@ def is_full(directory: Path) -> bool:
 
 def no_space(directory: Path) -> EnvironmentLacks:
     """Return the error of a full disk that the measurer met."""
-    return EnvironmentLacks(
+    return NoSpace(
         f"no space left on the disk that holds {directory}",
         hint=f"free some space, then `fabricbench resume {quote(str(directory))}`; what was measured so far is kept",
     )
 
 
 def _quoted(failure: Failure) -> str:
-    lines = failure.stderr_tail.splitlines() or ["(it wrote nothing to stderr)"]
-    return f"  the end of {_log(failure)}:\n" + "\n".join(f"    {line}" for line in lines)
-
-
-def _log(failure: Failure) -> Path:
-    return failure.command.directory / STDERR_FILE
+    lines = (failure.stderr_tail or failure.stdout_tail).splitlines() or [
+        "(it wrote nothing to stderr, and nothing to stdout)"
+    ]
+    where = (
+        f"{failure.log}{'' if failure.stderr_tail or not failure.stdout_tail else ' (stderr.log beside it is empty)'}"
+    )
+    return f"  the end of {where}:\n" + "\n".join(f"    {line}" for line in lines)

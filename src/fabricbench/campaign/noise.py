@@ -13,7 +13,8 @@ from math import sqrt
 from typing import TYPE_CHECKING
 
 from fabricbench.model import Layer, Pattern
-from fabricbench.patterns import NETWORK, PATTERNS, Family
+from fabricbench.pattern_facts import NETWORK, Family
+from fabricbench.patterns import PATTERNS
 from fabricbench.record.probe_plan import PlanProbe
 from fabricbench.testbed.model import Launcher
 

@@ -1,4 +1,4 @@
-"""The order of launches: blocks, the groups of launches within them that are compared, and when a group is run again. Pure.
+"""The order of launches: blocks, balanced orders and groups within them, and when a group is run again. Pure.
 
 A *group* is what a block sets side by side: one measurement on each fabric. What a comparison rests on is the ratio within a group,
 and only what was the same for both halves cancels there, so the launches of a group follow one another, and where one of them is
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from random import Random
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -25,6 +25,8 @@ CLOSE_SECONDS = 600.0
 CLOSE_FACTOR = 3.0
 """And within so many times what the whole group is estimated to take: a group of long workloads is never closer than that."""
 
+
+Thing = TypeVar("Thing")
 
 LAUNCH_ID = r"^b[0-9]{2,9}-[A-Za-z0-9][A-Za-z0-9._-]*$"
 
@@ -100,39 +102,64 @@ class Group:
         """The longest time from the first start to the last in which its halves count as measured together."""
         return max(CLOSE_SECONDS, CLOSE_FACTOR * sum(launch.estimated_seconds for launch in self.launches))
 
-    def again(self, seed: int, number: int) -> Group:
-        """Return the group in a fresh random order, the `number`-th time that it is run again, in the same places of its block."""
-        launches = list(self.launches)
-        Random(f"{seed} block {self.block} {self.subject} again {number}").shuffle(launches)  # noqa: S311 - order, not secrecy
-        return self._placed(launches)
-
     def in_order(self, order: Sequence[str]) -> Group:
-        """Return the group in the order of these launch ids; as it is where they are not its own."""
+        """Return the group in the order of these launch ids, in the places of its block; as it is where they are not its own."""
         named = {launch.launch_id: launch for launch in self.launches}
-        return self._placed([named[each] for each in order]) if sorted(named) == sorted(order) else self
-
-    def _placed(self, launches: Sequence[LaunchPlan]) -> Group:
-        places = sorted(launch.position for launch in launches)
-        placed = (one.model_copy(update={"position": place}) for one, place in zip(launches, places, strict=True))
+        if sorted(named) != sorted(order):
+            return self
+        places = sorted(launch.position for launch in self.launches)
+        placed = (named[each].model_copy(update={"position": at}) for each, at in zip(order, places, strict=True))
         return Group(self.block, self.subject, tuple(placed))
 
 
 def order_blocks(halves: Sequence[Half], blocks: Iterable[int], seed: int) -> Iterator[LaunchPlan]:
-    """Yield the launches of blocks: groups in random order, and within each the fabrics in random order.
+    """Yield the launches of blocks: groups in a balanced order, and within each the fabrics in a balanced order.
 
     Seeded by text, so that a block's order does not change when another block is added.
     """
+    subjects = list(dict.fromkeys(half.subject for half in halves))
+    # Two groups that change places as often as two fabrics do would always have the same fabric at the beginning of a block.
+    period = len(subjects) if len(subjects) == len("ab") else 1
     for block in blocks:
-        random = Random(f"{seed} block {block}")  # noqa: S311
-        subjects = list(dict.fromkeys(half.subject for half in halves))
-        random.shuffle(subjects)
         position = 0
-        for subject in subjects:
+        for subject in balanced(subjects, block // period, f"{seed} groups"):
             group = [half for half in halves if half.subject == subject]
-            random.shuffle(group)
-            for half in group:
+            for half in balanced(group, block, f"{seed} fabrics {subject}"):
                 yield _launch(half, block, position, seed)
                 position += 1
+
+
+def balanced(things: Sequence[Thing], block: int, seed: str) -> list[Thing]:
+    """Return the order of some things in a block, drawn by `seed`, so that over blocks none has an advantage by its place.
+
+    Orders that are drawn anew in each block put one of two fabrics first in all of three blocks in every fourth run, and whatever
+    makes the first launch, or the one after a certain other, slower then passes for the fabric. Two things alternate, from a drawn
+    start. Of more each comes as often in each place, and as often right after each other one, over all rows of a Williams design:
+    Williams, "Experimental designs balanced for the estimation of residual effects of treatments", Austral. J. Sci. Res. A2 (1949).
+    Which thing has which letter, and the order of the rows, is drawn for each such square.
+    """
+    square, place = divmod(block, rows_of_williams(len(things)))
+    rows = list(range(rows_of_williams(len(things))))
+    letters = list(things)
+    if len(letters) == len("ab"):
+        Random(seed).shuffle(letters)  # noqa: S311 - order, not secrecy
+    else:
+        random = Random(f"{seed} square {square}")  # noqa: S311
+        random.shuffle(letters)
+        random.shuffle(rows)
+    return [letters[letter] for letter in williams(len(things), rows[place])]
+
+
+def rows_of_williams(size: int) -> int:
+    """Return how many rows a Williams design has: as many as things, and of an odd number twice as many."""
+    return size if size % 2 == 0 or size == 1 else 2 * size
+
+
+def williams(size: int, row: int) -> list[int]:
+    """Return a row of a Williams design of so many things."""
+    letters = [((place + 1) // 2 if place % 2 else size - place // 2) + row for place in range(size)]
+    letters = [letter % size for letter in letters]
+    return letters if row < size else letters[::-1]
 
 
 def _launch(half: Half, block: int, position: int, seed: int) -> LaunchPlan:
@@ -141,9 +168,9 @@ def _launch(half: Half, block: int, position: int, seed: int) -> LaunchPlan:
     if half.workload is not None:
         name += f"-{half.workload.name}"
     else:
-        random = Random(f"{seed} block {block} {half.fabric}")  # noqa: S311
-        random.shuffle(cells)
-        token = random.getrandbits(32)
+        # Alike on all fabrics of a block: what the cell before does to one is then in both halves of its ratio.
+        cells = balanced(cells, block, f"{seed} cells")
+        token = Random(f"{seed} block {block} {half.fabric}").getrandbits(32)  # noqa: S311
     return LaunchPlan(
         launch_id=name,
         block=block,

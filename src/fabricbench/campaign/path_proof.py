@@ -1,34 +1,41 @@
 """The path proof: did the traffic of each cell go over the fabric under test and nowhere else? Pure.
 
-The measurer reads the counters of every interface and of every port of an RDMA device on the host of ranks[0] around each cell. On
-a network layer the fabric's interface must have carried at least the payload, or for RDMA and MPI the RDMA port beside it; what any
-other carried must be no more than control traffic explains. A counter below the fabric's interface (a card below its VLAN or bond)
-counts the same traffic, and is no other. RDMA in software (rxe, siw) goes through the kernel: its ports count no bytes, its
-interface counts them all. A launch whose traffic is seen elsewhere is not believed: MPI likes to take another way than it was told.
-Where nobody counted the traffic of a cell, or where it may have gone by a port that has no counters, its path is unknown, which is
-neither.
+The counters of every interface and of every port of an RDMA device are read on each host around each cell. On a network layer the
+fabric's interface must have carried at least the payload, or for RDMA and MPI the RDMA port beside it; what any other carried must
+be no more than control traffic explains. A counter below the fabric's interface (a card below its VLAN or bond), or that of what
+carries it where it is a tunnel, counts the same traffic, and is no other. RDMA in software (rxe, siw) goes through the kernel: its
+ports count no bytes, its interface counts them all. A launch whose traffic is seen elsewhere on any host is not believed: MPI likes
+to take another way than it was told. Where nobody counted the traffic of a cell, where a host's interface in the fabric is not
+known, or where it may have gone by a port that has no counters, its path is unknown, which is neither.
 
-What the payload on that host is, depends on the pattern. Two ranks: what the samples imply. Turns: a message to and from each
+What the payload on a host is, depends on the pattern. Two ranks: what the samples imply. Turns: a message to and from each
 neighbour in each. Floods and matrices: the channels that begin or end on that host. MPI operations choose their own algorithm, so
-that only something must have moved: half a message a call, which is less than any of them gets along with. Of a kernel that is
-what its rank 0 handed to MPI for others, if each rank has a host to itself; else, and of a program that does not tell, more than
-strays onto any network, and more than went over any other, of which what ranks print is no part. Less tells nothing.
+that only something must have moved, and on the host of ranks[0] alone: half a message a call, which is less than any of them gets
+along with. Of a kernel that is what its rank 0 handed to MPI for others, if each rank has a host to itself; else, and of a program
+that does not tell, more than strays onto any network, and more than went over any other, of which what ranks print is no part. Less
+tells nothing, and on other hosts, whose ranks may have had nothing to say, casts no doubt.
 A congestor may add to the fabric's interface whatever it likes, and to no other.
+
+The loopback of a machine is every program's; that of a lab's node is the node's own. So it speaks against no rank that is alone on
+its machine, which reaches no other by it; what it speaks against the others is told as what may be other programs'; and it proves
+nothing of a program that nobody knows the payload of.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fabricbench.model import Layer, Model, RdmaDoor, RdmaEnd
-from fabricbench.patterns import PATTERNS, Family
+from fabricbench.pattern_facts import Family
+from fabricbench.patterns import PATTERNS
 from fabricbench.quantity import format_bytes
-from fabricbench.record.lines import Cell, CellEnd, Header, InterfaceBytes, Quantity, is_rdma_port
+from fabricbench.record.lines import Cell, CellEnd, Header, InterfaceBytes, Quantity, StopReason, is_rdma_port
 from fabricbench.record.provenance import Proof
-from fabricbench.record.reading import ChannelNumbers, Record
+from fabricbench.record.reading import CellRecord, ChannelNumbers, Record
 from fabricbench.record.workload_cells import LEADER_BYTES
 from fabricbench.testbed.model import Fabric
+from fabricbench.testbed.tunnels import UNKNOWN_CARRIER
 
 CONTROL_SHARE = 0.05
 CONTROL_BYTES = 64 * 1024
@@ -52,9 +59,15 @@ BYPASSING = (Layer.RDMA, Layer.MPI)
 carries while any other layer is measured is others' traffic."""
 
 
+LOOPBACK = "lo"
+HEADER_BYTES = 1024
+"""Of a message and its answer at most, with all acknowledgements of both: what a loopback counts besides the payload."""
+OTHERS_TOO = "other programs of the machine use it as well, and this may be theirs: measure while they rest to tell"
+
+
 @dataclass(frozen=True)
 class Payload:
-    """What the host of ranks[0] must have sent, received, and either sent or received, in bytes at least."""
+    """What a host must have sent, received, and either sent or received, in bytes at least."""
 
     sent: int = 0
     received: int = 0
@@ -69,7 +82,7 @@ class Payload:
 
 
 class CellProof(Model):
-    """What one cell moved: the payload that its samples imply, over the fabric's interface, and over all others."""
+    """What one cell moved: the payload that its samples imply, over the fabric's interface, and over all others, on one host."""
 
     cell: int
     layer: Layer
@@ -80,13 +93,20 @@ class CellProof(Model):
     violations: tuple[str, ...]
     unknown: str = ""
     """Why its path is not known, where it is not."""
+    may_be_others: bool = False
+    """Whether what speaks for it or against it was counted on a loopback that all programs of the machine use."""
 
 
 class PathProof(Model):
-    """The proof of a launch. `interface` is the fabric's on the host of rank 0, None for shared memory."""
+    """The proof of a launch. `interface` is the fabric's on the host of rank 0, None for shared memory.
+
+    `interfaces` are those of all hosts, and `carriers` what carries them where they are tunnels; both by host.
+    """
 
     interface: str | None
     cells: tuple[CellProof, ...]
+    interfaces: dict[str, str] = {}
+    carriers: dict[str, tuple[str, ...]] = {}
 
     @property
     def violations(self) -> tuple[str, ...]:
@@ -106,67 +126,162 @@ class PathProof(Model):
         return Proof.UNKNOWN if self.unknown or not self.cells else Proof.PROVEN
 
 
-def prove_path(record: Record, fabric: Fabric, *, printed_bytes: int = 0) -> PathProof:
-    """Return the proof of every finished cell of a launch, whose ranks printed so much while interfaces were counted."""
+Carriers = Mapping[str, Mapping[str, tuple[str, ...]]]
+"""By host and tunnel, the interfaces that carry it (`testbed.tunnels`)."""
+
+
+def prove_path(
+    record: Record, fabric: Fabric, *, printed_bytes: int = 0, carriers: Carriers | None = None
+) -> PathProof:
+    """Return the proof of every counted cell of a launch, whose ranks printed so much while interfaces were counted."""
     hosts = {info.rank: info.host for info in record.header.ranks} if record.header is not None else {}
+    own = _interfaces(record.header, fabric)
+    site = _Site(fabric, own, carriers or {}, printed_bytes * OF_PRINTED)
     return PathProof(
-        interface=_interface(record.header, 0, fabric),
+        interface=own.get(hosts.get(0, ""), fabric.interface),
+        interfaces=own,
+        carriers={host: found for host, name in own.items() if (found := site.carriers.get(host, {}).get(name))},
         cells=tuple(
-            _prove_cell(
-                one.cell,
-                one.end,
-                _payload(one.cell, one.end, one.channels, hosts),
-                _interface(record.header, one.cell.ranks[0], fabric),
-                fabric,
-                printed_bytes * OF_PRINTED,
-            )
+            _prove_cell(one.cell, end, list(_hosts(one.cell, end, one.channels, hosts)), hosts, site)
             for one in record.cells
-            if one.cell is not None and one.end is not None
+            for end in (_counted(one),)
+            if one.cell is not None and end is not None
         ),
     )
 
 
-def _interface(header: Header | None, rank: int, fabric: Fabric) -> str | None:
-    """Return the fabric's interface on the host of a rank: found by its subnet, it may have another name on each."""
-    if not fabric.has_interface:
-        return None
-    found = [info.interface for info in header.ranks if info.rank == rank] if header is not None else []
-    return (found[0] if found else None) or fabric.interface
+def _counted(one: CellRecord) -> CellEnd | None:
+    """Return the end of a cell; of one that failed, but whose traffic was counted, what that needs of an end: it has no sample."""
+    failed = one.failed
+    if one.end is not None or failed is None or not failed.interfaces:
+        return one.end
+    return CellEnd(
+        cell=failed.cell,
+        stop=StopReason.COUNT,
+        warmup=0,
+        measured=0,
+        seconds=0.0,
+        values=failed.values,
+        interfaces=failed.interfaces,
+        begin_unix_ns=failed.begin_unix_ns,
+        end_unix_ns=failed.end_unix_ns,
+    )
 
 
-def _prove_cell(
-    cell: Cell, end: CellEnd, payload: Payload, interface: str | None, fabric: Fabric, printed: int
-) -> CellProof:
+def _interfaces(header: Header | None, fabric: Fabric) -> dict[str, str]:
+    """Return the fabric's interface by host, as each found it, or as the testbed names it: by a subnet, names may differ."""
+    if not fabric.has_interface or header is None:
+        return {}
+    found = {info.host: info.interface or fabric.interface for info in header.ranks}
+    return {host: name for host, name in found.items() if name is not None}
+
+
+@dataclass(frozen=True)
+class _Site:
+    """Where a launch took place: the fabric, by host its interface and what carries that, and the bytes that printing may take."""
+
+    fabric: Fabric
+    own: Mapping[str, str]
+    carriers: Carriers
+    printed: int
+
+
+@dataclass(frozen=True)
+class _Host:
+    """What was counted on a host while a cell was measured, and what its ranks moved.
+
+    `is_first`: the host of ranks[0]; `is_of_one_rank`: no other that talks meanwhile is there.
+    """
+
+    name: str
+    counters: Mapping[str, InterfaceBytes]
+    payload: Payload
+    is_first: bool
+    is_of_one_rank: bool
+
+
+def _hosts(cell: Cell, end: CellEnd, channels: Sequence[ChannelNumbers], hosts: Mapping[int, str]) -> Iterator[_Host]:
+    first = hosts.get(cell.ranks[0], "")
+    members = [hosts.get(rank, "") for rank in (*cell.ranks, *(cell.congestor.ranks if cell.congestor else ()))]
+    for name, counters in {first: end.interfaces, **end.other_hosts}.items():
+        payload = _payload(cell, end, channels, hosts, name)
+        yield _Host(name, counters, payload, name == first, len(members) > 1 and members.count(name) == 1)
+
+
+def _prove_cell(cell: Cell, end: CellEnd, counted: Sequence[_Host], hosts: Mapping[int, str], site: _Site) -> CellProof:
+    """Return what all hosts together prove; the numbers are those of the host of ranks[0]."""
     what = f"test {cell.id} ({cell.layer} {cell.pattern} of {format_bytes(cell.message_bytes)})"
-    own = interface if cell.layer is not Layer.MEMORY else None
-    ways = _ways(cell.layer, end.interfaces, own, fabric.rdma)
+    first, *others = [
+        _prove_host(f"{what} on {one.name}" if len(counted) > 1 else what, cell, end, one, site) for one in counted
+    ]
+    unknown = [one.unknown for one in (first, *others) if one.unknown]
+    if others:  # earlier versions counted on the host of ranks[0] alone
+        told = {one.name for one in counted}
+        silent = dict.fromkeys(name for rank in cell.ranks if (name := hosts.get(rank, "")) not in told)
+        unknown += [f"{what}: nobody counted what went over the interfaces of {', '.join(silent)}"] if silent else []
+    return first.model_copy(
+        update={
+            "violations": tuple(violation for one in (first, *others) for violation in one.violations),
+            "unknown": unknown[0] if unknown else "",
+            "may_be_others": any(one.may_be_others for one in (first, *others)),
+        }
+    )
+
+
+def _prove_host(what: str, cell: Cell, end: CellEnd, host: _Host, site: _Site) -> CellProof:
+    fabric, payload, printed = site.fabric, host.payload, site.printed
+    is_on_fabric = fabric.has_interface and cell.layer is not Layer.MEMORY
+    own = site.own.get(host.name, fabric.interface) if is_on_fabric else None
+    shared = "" if fabric.is_emulated else LOOPBACK
+    ways = _ways(cell.layer, host.counters, own, fabric.rdma)
+    carriers = site.carriers.get(host.name, {}).get(own or "", ())
     others = {
         name: each.sent + each.received
-        for name, each in end.interfaces.items()
-        if name not in ways and own not in each.above and (cell.layer in BYPASSING or not is_rdma_port(name))
+        for name, each in host.counters.items()
+        if name not in ways
+        and {own, *carriers}.isdisjoint((*each.above, *((name,) if name in carriers else ())))
+        and (cell.layer in BYPASSING or not is_rdma_port(name))
+        and not (name == shared and host.is_of_one_rank)
     }
     counted = {name: each for name, each in ways.items() if each.is_counted}
     carried = max(counted.values(), key=lambda one: one.sent + one.received, default=InterfaceBytes(sent=0, received=0))
     moved = max(end.measured * cell.bytes_per_sample, payload.total)
-    violations = list(_elsewhere(what, others, moved, _span_seconds(end), printed))
-    unknown = "" if end.interfaces else f"{what}: no interface was counted"
-    if fabric.has_interface and cell.layer is not Layer.MEMORY:
+    elsewhere = _elsewhere(others, moved, _span_seconds(end), printed)
+    violations = [
+        f"{what}: {name} carried {others[name]} B, {words}{f'; {OTHERS_TOO}' if name == shared else ''}"
+        for name, words in elsewhere.items()
+    ]
+    unknown = "" if host.counters else f"{what}: no interface was counted"
+    if is_on_fabric and own is None:
+        where = host.name or "the node of its first rank"
+        violations, unknown = [], f"{what}: the interface of fabric {fabric.name} was not identified on {where}"
+    elif is_on_fabric:
         missing = list(_missing(what, counted, payload, carried))
-        if not counted or (interface is not None and interface not in ways):
+        if not counted or own not in ways:
             unknown = f"{what}: no interface of {fabric.name} was counted"
         elif missing and len(counted) < len(ways):
             uncounted = ", ".join(name for name in ways if name not in counted)
             unknown = f"{what}: {', '.join(counted)} did not carry it, and what {uncounted} carries cannot be counted"
         else:
             violations += missing
+            if own == shared and not violations and _is_mostly_others(cell, end, payload, carried):
+                unknown = (
+                    f"{what}: {own} carried {carried.sent} B, of which its payload is {payload.sent} B; {OTHERS_TOO}"
+                )
             own_ways = f"{what}: {', '.join(counted)}"
-            if payload.is_unknown and (doubt := _rather_elsewhere(own_ways, carried, others, printed)):
+            doubt = _rather_elsewhere(own_ways, carried, others, printed, is_needed=host.is_first)
+            if payload.is_unknown and doubt:
                 # A lab has no housekeeping: what is elsewhere there is the program's.
                 violations += [doubt] if fabric.is_emulated and not violations else []
                 unknown = "" if violations else doubt
-            elif payload.is_unknown:
+            elif payload.is_unknown and host.is_first:
                 stray = STRAY_BYTES + (0 if fabric.is_emulated else STRAY_BYTES_S * _span_seconds(end))
                 unknown = _too_little(own_ways, carried, others, stray, printed)
+                if own == shared and not unknown:
+                    unknown = f"{own_ways} carried {carried.sent + carried.received} B; {OTHERS_TOO}"
+        if violations and UNKNOWN_CARRIER in carriers:
+            through = f"{own} is a tunnel, and nobody can tell what carries it"
+            violations, unknown = [], f"{violations[0]}; {through}"
     return CellProof(
         cell=cell.id,
         layer=cell.layer,
@@ -176,6 +291,7 @@ def _prove_cell(
         other_bytes=sum(others.values()),
         violations=tuple(violations),
         unknown=unknown,
+        may_be_others=shared == own or bool(violations and shared in elsewhere),
     )
 
 
@@ -184,8 +300,9 @@ def _ways(
 ) -> dict[str, InterfaceBytes]:
     """Return the counters of each way onto the fabric: its interface, and for what may bypass the kernel its RDMA ports.
 
-    These are the ports beside the interface, or the one that the testbed names. A card below the interface is no way: what goes
-    over it and not over its VLAN is on another network.
+    These are the ports beside the interface; of several, or where nothing tells what lies beside them, the one that the testbed
+    names. One that lies beside other interfaces alone is none, whoever names it: what it carries is elsewhere. A card below the
+    interface is no way: what goes over it and not over its VLAN is on another network.
     """
     if interface is None:
         return {}
@@ -200,7 +317,8 @@ def _leads_to(port: str, counter: InterfaceBytes, interface: str, rdma: RdmaEnd 
     if rdma is None or rdma.device is None:
         return interface in counter.above
     device, _, number = port.partition("/")
-    return device == rdma.device and rdma.port in (None, int(number))
+    is_named = device == rdma.device and rdma.port in (None, int(number))
+    return is_named and (interface in counter.above or not counter.above)
 
 
 def _span_seconds(end: CellEnd) -> float:
@@ -208,23 +326,36 @@ def _span_seconds(end: CellEnd) -> float:
     return max(end.seconds, ((end.end_unix_ns or 0) - (end.begin_unix_ns or 0)) * 1e-9)
 
 
-def _payload(cell: Cell, end: CellEnd, channels: Sequence[ChannelNumbers], hosts: Mapping[int, str]) -> Payload:
-    """Return the payload that the host of ranks[0] must have sent and received at least."""
+def _payload(
+    cell: Cell, end: CellEnd, channels: Sequence[ChannelNumbers], hosts: Mapping[int, str], host: str
+) -> Payload:
+    """Return the payload that a host must have sent and received at least."""
     if cell.layer is Layer.MEMORY:
         return Payload()
+    is_first = host == hosts.get(cell.ranks[0], "")
+    of_ranks = len({hosts.get(rank, "") for rank in cell.ranks})
     match PATTERNS[cell.pattern].family:
         case Family.PAIR:
-            return _of_pair(cell, end)
+            pair = _of_pair(cell, end)
+            return pair if is_first else _seen_from_peer(pair, end.lost * cell.message_bytes)
         case Family.LOCKSTEP:
-            # Two channels for each neighbour, one each way, over all members.
-            moved = end.measured * cell.message_bytes * (cell.channels // len(cell.ranks))
-            return Payload(sent=moved, received=max(0, moved - end.lost * cell.message_bytes))
+            return _of_turns(cell, end) if is_first or of_ranks == len(cell.ranks) else Payload()
         case Family.FLOOD | Family.MATRIX:
-            return _of_channels(cell, channels, hosts)
+            return _of_channels(cell, channels, hosts, host)
         case Family.WORKLOAD:
-            return _of_workload(cell, end, len({hosts.get(rank, "") for rank in cell.ranks}))
-    is_shared = len({hosts.get(rank, "") for rank in cell.ranks}) < 2
-    return Payload(either=0 if is_shared else end.measured * cell.message_bytes // 2)
+            return _of_workload(cell, end, of_ranks) if is_first else Payload(is_unknown=True)
+    return Payload(either=end.measured * cell.message_bytes // 2 if is_first and of_ranks > 1 else 0)
+
+
+def _seen_from_peer(pair: Payload, lost: int) -> Payload:
+    """Return what the other host of a pair must have moved; what is lost may be so on the way there."""
+    return Payload(sent=pair.received, received=max(0, pair.sent - lost), either=pair.either)
+
+
+def _of_turns(cell: Cell, end: CellEnd) -> Payload:
+    # Two channels for each neighbour, one each way, over all members.
+    moved = end.measured * cell.message_bytes * (cell.channels // len(cell.ranks))
+    return Payload(sent=moved, received=max(0, moved - end.lost * cell.message_bytes))
 
 
 def _of_pair(cell: Cell, end: CellEnd) -> Payload:
@@ -252,9 +383,9 @@ def _of_workload(cell: Cell, end: CellEnd, hosts: int) -> Payload:
     return Payload(is_unknown=hosts > 1 and told > 0)
 
 
-def _of_channels(cell: Cell, channels: Sequence[ChannelNumbers], hosts: Mapping[int, str]) -> Payload:
+def _of_channels(cell: Cell, channels: Sequence[ChannelNumbers], hosts: Mapping[int, str], host: str) -> Payload:
     def is_here(rank: int) -> bool:
-        return hosts.get(rank, rank) == hosts.get(cell.ranks[0], cell.ranks[0])
+        return hosts.get(rank) == host if hosts else rank == cell.ranks[0]
 
     sent = received = 0
     for channel in channels:
@@ -262,6 +393,8 @@ def _of_channels(cell: Cell, channels: Sequence[ChannelNumbers], hosts: Mapping[
         arrived = channel.bytes
         moved = int(arrived.sum()) if arrived is not None else len(channel.time_ns) * cell.message_bytes
         begins, ends = is_here(channel.source), is_here(channel.destination)
+        if begins and ends:
+            continue  # what stays on a host goes over no interface of a fabric
         sent += moved * (begins or (ends and is_round_trip))
         received += moved * (ends or (begins and is_round_trip))
     return Payload(sent=sent, received=received)
@@ -278,10 +411,27 @@ def _missing(what: str, ways: Iterable[str], payload: Payload, carried: Interfac
             yield f"{what}: {', '.join(ways)} {direction} {found} B, but the payload is {least} B: it went another way"
 
 
-def _rather_elsewhere(own_ways: str, carried: InterfaceBytes, others: Mapping[str, int], printed: int) -> str:
-    """Return why a program that nobody knows the payload of may have talked over another interface; empty if it has not."""
+def _is_mostly_others(cell: Cell, end: CellEnd, payload: Payload, carried: InterfaceBytes) -> bool:
+    """Tell whether a loopback carried so much besides the messages of two MPI ranks that others alone may account for them.
+
+    Of MPI alone, which may take shared memory instead: what other layers send to an address of the loopback goes nowhere else.
+    """
+    if cell.layer is not Layer.MPI or cell.congestor is not None or PATTERNS[cell.pattern].family is not Family.PAIR:
+        return False
+    messages = end.measured * cell.operations_per_sample * cell.messages_per_sample
+    own = (payload.sent + HEADER_BYTES * messages) * (1 + end.warmup / max(end.measured, 1))
+    return carried.sent - own > payload.sent + CONTROL_BYTES + BACKGROUND_BYTES_S * _span_seconds(end)
+
+
+def _rather_elsewhere(
+    own_ways: str, carried: InterfaceBytes, others: Mapping[str, int], printed: int, *, is_needed: bool
+) -> str:
+    """Return why a program that nobody knows the payload of may have talked over another interface; empty if it has not.
+
+    `is_needed`: its ranks on this host must have talked at all.
+    """
     mine = carried.sent + carried.received
-    if not mine:
+    if not mine and is_needed:
         return f"{own_ways} carried nothing"
     name, most = _most(others)
     return f"{own_ways} carried only {mine} B and {name} {most} B" if most > max(mine, CONTROL_BYTES) + printed else ""
@@ -305,9 +455,9 @@ def _most(others: Mapping[str, int]) -> tuple[str, int]:
     return max(others.items(), key=lambda each: each[1], default=("", 0))
 
 
-def _elsewhere(what: str, others: dict[str, int], moved: int, seconds: float, printed: int) -> Iterable[str]:
+def _elsewhere(others: Mapping[str, int], moved: int, seconds: float, printed: int) -> dict[str, str]:
+    """Return the interfaces that carried more than control traffic explains, and in words what that is at most."""
     allowed = CONTROL_BYTES + CONTROL_SHARE * moved + BACKGROUND_BYTES_S * seconds + printed
     what_else = " and what it printed" if printed else ""
-    for name, carried in others.items():
-        if carried > allowed:
-            yield f"{what}: {name} carried {carried} B, at most {allowed:.0f} B can be control traffic{what_else}"
+    words = f"at most {allowed:.0f} B can be control traffic{what_else}"
+    return {name: words for name, carried in others.items() if carried > allowed}

@@ -9,7 +9,8 @@ from __future__ import annotations
 from fabricbench.campaign.specification import NEVER_NARROW_ENOUGH, Campaign, Congestor, Experiment, Value
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Pattern
-from fabricbench.patterns import PATTERNS, Family
+from fabricbench.pattern_facts import Family
+from fabricbench.patterns import PATTERNS
 
 KIB = 1024
 MIB = 1024 * KIB

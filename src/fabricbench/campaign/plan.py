@@ -1,7 +1,7 @@
 """The plan of a run: every launch, in the order in which it is to be started, and what each measures. Pure: no clock, no files.
 
-Blocks hold one launch on each fabric and one of each workload on each, in random order, those that are compared next to each other
-(`order`); the cells of a launch are in random order too, so that drift and neighbours hit all fabrics and cells alike (Hoefler and
+Blocks hold one launch on each fabric and one of each workload on each, in balanced orders, what is compared next to each other
+(`order`); the cells of a block in balanced orders too, so that drift and neighbours hit all fabrics and cells alike (Hoefler and
 Belli 2015; Hunold and Carpen-Amarie 2015). All randomness comes from the seed.
 """
 
@@ -14,15 +14,22 @@ from pydantic import model_validator
 
 from fabricbench.campaign.budget import fit_budget, unscaled
 from fabricbench.campaign.cells import PlannedCell, plan_cells, window_messages
-from fabricbench.campaign.estimate import START_SECONDS, launch_seconds, patience_of, patience_seconds
+from fabricbench.campaign.estimate import (
+    START_SECONDS,
+    acknowledgement_notes,
+    launch_seconds,
+    patience_of,
+    patience_seconds,
+)
 from fabricbench.campaign.noise import Noise, usual_noise
 from fabricbench.campaign.order import Half, LaunchPlan, halves_of, order_blocks
-from fabricbench.campaign.specification import FEWEST_BLOCKS, MOST_BLOCKS, Campaign
+from fabricbench.campaign.specification import FEWEST_BLOCKS, Campaign
 from fabricbench.campaign.workloads import PlannedWorkload, expected_seconds, plan_workloads
 from fabricbench.errors import UsageError
 from fabricbench.model import Model
+from fabricbench.quantity import count
 from fabricbench.record.decision_table import prices_of
-from fabricbench.record.manifest import Extension, NodeLoss
+from fabricbench.record.manifest import MOST_BLOCKS, Extension, NodeLoss, gave_up_blocks
 from fabricbench.record.probe_plan import PlanFabric, PlanProbe, ProbePlan
 from fabricbench.testbed.model import Fabric, Mpi, Testbed, mpi_of
 
@@ -52,6 +59,7 @@ class RunPlan(Model):
     extensions: tuple[Extension, ...] = ()
     losses: tuple[NodeLoss, ...] = ()
     mpis: tuple[Mpi, ...] = ()
+    budget_seconds: float | None = None
 
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> RunPlan:
@@ -133,7 +141,7 @@ def plan_run(
     """
     if blocks is not None and blocks < FEWEST_BLOCKS:
         raise UsageError(
-            f"{blocks} blocks are too few", hint=f"at least {FEWEST_BLOCKS}: one block has nothing to compare with"
+            f"--blocks {blocks} is too few", hint=f"at least {FEWEST_BLOCKS}: one block has nothing to compare with"
         )
     if blocks is not None:
         _check_not_too_many(blocks)
@@ -166,9 +174,33 @@ def plan_run(
         fabrics=testbed.fabrics,
         cells=(*_probes(cells), *_probes(workloads)),
         launches=tuple(order_blocks(_halves(cells, workloads, testbed), range(scaling.blocks), seed)),
-        notes=(*campaign.notes, *cell_plan.notes, *workload_plan.notes, *scaling.notes),
+        notes=(
+            *campaign.notes,
+            *cell_plan.notes,
+            *workload_plan.notes,
+            *scaling.notes,
+            *_too_few(scaling.blocks, len(testbed.fabrics)),
+            *acknowledgement_notes(
+                ((cell.probe, cell.fabrics) for cell in cells), {fabric.name: fabric for fabric in testbed.fabrics}
+            ),
+        ),
         mpis=testbed.mpis,
+        budget_seconds=budget_seconds,
     )
+
+
+def _too_few(blocks: int, fabrics: int) -> Iterable[str]:
+    """Yield that so few blocks give no verdict between fabrics, before any is measured."""
+    from fabricbench.statistics.decision import (  # noqa: PLC0415 - SciPy is slow to import
+        EQUIVALENT_LAUNCHES,
+        FEWEST_PAIRS,
+    )
+
+    if blocks < FEWEST_PAIRS and fabrics > 1:
+        yield (
+            f"{count(blocks, 'block')} give no verdict between fabrics: it takes {FEWEST_PAIRS} at least, and "
+            f"{EQUIVALENT_LAUNCHES} to call two equivalent; what each fabric does is measured all the same"
+        )
 
 
 def extend_plan(plan: RunPlan, extension: Extension, *, fewest: int | None = None) -> RunPlan:
@@ -181,17 +213,17 @@ def extend_plan(plan: RunPlan, extension: Extension, *, fewest: int | None = Non
         return plan
     if blocks < (plan.blocks if fewest is None else max(fewest, FEWEST_BLOCKS)):
         raise UsageError(
-            f"{blocks} blocks are fewer than the {plan.blocks} that the run has",
+            f"--blocks {blocks} is fewer than the {count(plan.blocks, 'block')} that the run has",
             hint="--blocks says how many there are to be in all; nothing measured is ever taken away",
         )
     _check_not_too_many(blocks)
     if plan.is_final:
         raise UsageError(
-            f"the run was declared final: its verdicts have spent the whole error on {plan.blocks} blocks",
+            f"the run was declared final: its verdicts have spent the whole error on {count(plan.blocks, 'block')}",
             hint="measure anew, with as many blocks as you need and without --final",
         )
     kept = tuple(launch for launch in plan.launches if launch.block < blocks)
-    if plan.losses and plan.launches[-1].block in plan.losses[-1].kept:
+    if gave_up_blocks(plan.losses, plan.launches[-1].block):
         raise UsageError(
             "the run has given up its blocks without the nodes that failed, and no other can be measured",
             hint="measure anew, on a testbed without these nodes",
@@ -203,6 +235,7 @@ def extend_plan(plan: RunPlan, extension: Extension, *, fewest: int | None = Non
             "blocks": blocks,
             "launches": (*kept, *added),
             "extensions": (*plan.extensions, extension),
+            "budget_seconds": plan.budget_seconds if blocks < plan.blocks else None,
         }
     )
 

@@ -1,6 +1,7 @@
 """What a planned campaign will find, from a noise profile: the difference that it calls with 80 %, by kind of cell. Pure.
 
-The rules are those of `statistics.decision`. How large a difference is found depends on how many of the comparisons truly differ;
+The rules are those of `statistics.decision`, at the level that the run's first look is judged at: unless it is declared final it
+keeps a part of its error for later looks. How large a difference is found depends on how many of the comparisons truly differ;
 what is said here is of one that differs `alone`, the worst case, and beside it of one among all that differ.
 """
 
@@ -8,14 +9,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from math import inf, isinf, sqrt
+from math import isinf, sqrt
 from typing import TYPE_CHECKING
 
 from fabricbench.campaign.noise import Kind, Noise, kind_of
 from fabricbench.campaign.plan import RunPlan
 from fabricbench.model import Layer, Model
-from fabricbench.record.frames import variant
 from fabricbench.record.probe_plan import PlanProbe
+from fabricbench.record.setup import setup_of
 
 if TYPE_CHECKING:
     from fabricbench.statistics.planning import Components
@@ -82,7 +83,7 @@ def power_of(plan: RunPlan, noise: Noise, margin: float, confidence: float = CON
     """Return what a plan finds; `margin` is the campaign's."""
     from fabricbench.statistics.planning import blocks_for, detectable  # noqa: PLC0415 - SciPy is slow to import
 
-    tests = comparisons(plan)
+    tests, judged = comparisons(plan), _confidence_of_look(plan, confidence)
     carried = _carried(plan).values()
     shared = [probe for probe in plan.cells if sum(probe.id in cells for cells in carried) > 1]
     groups = _groups(shared, noise)
@@ -91,10 +92,10 @@ def power_of(plan: RunPlan, noise: Noise, margin: float, confidence: float = CON
         of = [(known, probe.stopping.maximum_seconds) for probe in probes if (known := noise.components(probe))]
         deviation, seconds = max((_log_ratio_deviation(known, each), each) for known, each in of)
         alone, among_all = (
-            detectable(deviation, plan.blocks, margin, confidence=confidence, tests=tests, differing=differing)
+            detectable(deviation, plan.blocks, margin, confidence=judged, tests=tests, differing=differing)
             for differing in (1, tests)
         )
-        needed = blocks_for(margin, deviation, margin, confidence=confidence, tests=tests)
+        needed = blocks_for(margin, deviation, margin, confidence=judged, tests=tests)
         found.append(
             Found(
                 kind=kind,
@@ -123,10 +124,9 @@ def power_of(plan: RunPlan, noise: Noise, margin: float, confidence: float = CON
 
 def gate_need(plan: RunPlan, noise: Noise, allowed: float, confidence: float = CONFIDENCE) -> GateNeed:
     """Return the blocks that a gate of that width needs on the cells of a plan, each fabric with itself of another day."""
-    import numpy as np  # noqa: PLC0415 - as SciPy
+    from fabricbench.statistics.gate_power import blocks_to_decide  # noqa: PLC0415 - as SciPy
 
-    from fabricbench.statistics.planning import blocks_to_pass  # noqa: PLC0415
-
+    judged = _confidence_of_look(plan, confidence)
     deviations, by_kind = [], []
     for (kind, _, _), probes in _groups(plan.cells, noise).items():
         own = [
@@ -136,14 +136,21 @@ def gate_need(plan: RunPlan, noise: Noise, allowed: float, confidence: float = C
         ]
         deviations += own * len(plan.fabrics)
         layers = tuple(dict.fromkeys(probe.layer for probe in probes))
-        by_kind.append((max(own), kind, layers, blocks_to_pass(np.array([max(own)]), allowed, confidence=confidence)))
-    everything = blocks_to_pass(np.array(deviations), allowed, confidence=confidence) if deviations else inf
+        by_kind.append((max(own), kind, layers, blocks_to_decide(max(own), allowed, judged, cells=1)))
+    by_kind.sort(key=lambda each: each[0], reverse=True)
     return GateNeed(
         allowed=allowed,
-        all_cells=_count(everything),
-        by_kind=tuple((kind, layers, _count(blocks)) for _, kind, layers, blocks in sorted(by_kind, reverse=True)),
+        all_cells=blocks_to_decide(deviations, allowed, judged, cells=len(deviations)),
+        by_kind=tuple((kind, layers, blocks) for _, kind, layers, blocks in by_kind),
         left_out=_left_out(plan.cells, noise),
     )
+
+
+def _confidence_of_look(plan: RunPlan, confidence: float) -> float:
+    """Return the confidence that the run's first look is judged at."""
+    from fabricbench.statistics.correction import level_of_look  # noqa: PLC0415 - as SciPy
+
+    return 1.0 - level_of_look([plan.blocks], 1.0 - confidence, is_final=plan.is_final)
 
 
 def _left_out(cells: Sequence[PlanProbe], noise: Noise) -> int:
@@ -174,7 +181,7 @@ def _with_curves(cells: Sequence[PlanProbe]) -> int:
     """Return the number of cells and of curves: cells that differ in their size only, at least two of them."""
     curves: dict[object, int] = defaultdict(int)
     for cell in cells:
-        curves[cell.layer, cell.pattern, cell.receive, variant(cell)] += 1
+        curves[cell.layer, cell.pattern, cell.receive, setup_of(cell)] += 1
     return len(cells) + sum(1 for sizes in curves.values() if sizes > 1)
 
 

@@ -10,39 +10,46 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shlex
 import sys
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from ipaddress import IPv4Address
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from fabricbench import __version__
-from fabricbench.campaign.attempt import PROBE, start_of
 from fabricbench.campaign.condition import sets_mtu
 from fabricbench.campaign.events import Event, NodesAsked, Notice
 from fabricbench.campaign.plan import RunPlan
+from fabricbench.campaign.quietness import OtherLoad
+from fabricbench.campaign.start import PROBE, start_of
 from fabricbench.campaign.venue import Conditioned, OwnLab, Standing, Twins, Venue
 from fabricbench.errors import FabricbenchError
+from fabricbench.interpreter import python
 from fabricbench.launch.asking import MOST_IN_FLIGHT, Answer, Limits, ask_all
 from fabricbench.launch.launcher import Launcher
 from fabricbench.launch.mpi import check_fits, programs_of, starter_of
-from fabricbench.launch.slurm import STEP_ADVICE
-from fabricbench.launch.ssh import SSH_FAILED, advice_on
+from fabricbench.launch.slurm import STEP_ADVICE, is_step_lost
+from fabricbench.launch.ssh import SSH, SSH_FAILED, advice_on
+from fabricbench.launch.starter import srun
 from fabricbench.model import Layer
 from fabricbench.native import build_info, builds_of, built_for_levels, native_file
 from fabricbench.settings.agent import Told
 from fabricbench.settings.session import examine_nodes
+from fabricbench.testbed.advice import with_load
+from fabricbench.testbed.allowance import read_allowance
 from fabricbench.testbed.differences import as_findings, find_differences
 from fabricbench.testbed.doctor import find_mpi
-from fabricbench.testbed.model import Launcher as LauncherName
 from fabricbench.testbed.model import Lost, Mpi, Testbed, mpi_of
+from fabricbench.testbed.names import LOOK_UP_SECONDS, look_up_all
 from fabricbench.testbed.node_facts import NodeFacts
-from fabricbench.testbed.preflight import Needed, judge
+from fabricbench.testbed.preflight import Known, Needed, allowed, judge
 from fabricbench.testbed.preflight_result import (
-    OF_THE_ENVIRONMENT,
+    REACH,
     SETTING,
+    UNUSABLE,
     Finding,
     Preflight,
     Severity,
@@ -56,7 +63,7 @@ Notify = Callable[[Event], None]
 
 
 def pass_preflight(venue: Venue, plan: RunPlan, notify: Notify) -> Preflight:
-    """Return how the venue was found; its warnings go to `notify`. Raises UsageError or EnvironmentLacks for what refuses a run."""
+    """Return how the venue was found; its warnings go to `notify`. Raises EnvironmentLacks for what refuses a run."""
     found = examine_venue(venue, plan, notify)
     refusal = found.refusal()
     if refusal is not None:
@@ -73,7 +80,7 @@ def examine_venue(venue: Venue, plan: RunPlan | None, notify: Notify) -> Preflig
     if plan is not None:
         _check_commands(place, plan)
     if isinstance(place, OwnLab):
-        return _examine_own_lab(place)
+        return _examine_own_lab(place, plan)
     found = _examine_standing(place, plan, notify)
     return _with_conditions(found, venue, place) if isinstance(venue, Conditioned) else found
 
@@ -92,11 +99,13 @@ def _check_commands(place: OwnLab | Standing, plan: RunPlan) -> None:
             tried.add(what)
 
 
-def _examine_own_lab(lab: OwnLab) -> Preflight:
-    """A lab that is yet to be built is as it is planned; what matters is this machine."""
+def _examine_own_lab(lab: OwnLab, plan: RunPlan | None) -> Preflight:
+    """Return a lab that is yet to be built as it is planned; what matters is this machine, which has the ranks of all nodes."""
     lab.check()
     note = f"the lab of {lab.nodes} nodes is built for the run on {os.uname().nodename}, as its fabrics say"
-    return Preflight(testbed=lab.testbed().name, notes=(note,))
+    here = read_allowance(Path("/")).model_copy(update={"shared_memory_bytes": None})  # nodes of a lab have their own
+    findings = allowed("", here, _most_ranks(plan))
+    return Preflight(testbed=lab.testbed().name, notes=(note,), findings=tuple(findings))
 
 
 def _examine_standing(place: Standing, plan: RunPlan | None, notify: Notify) -> Preflight:
@@ -115,10 +124,10 @@ def look_at_nodes(
     answers = ask_nodes(testbed, launcher, tuple(needed.programs), lambda done: notify(NodesAsked(done, nodes)))
     facts = {name: one.facts if isinstance(one, NodeAnswer) else one for name, one in answers.items()}
     mpi = {name: one.inventory.get("mpi.version", "") for name, one in answers.items() if isinstance(one, NodeAnswer)}
-    found = judge(testbed, facts, needed, mpi)
+    found = judge(testbed, facts, needed, Known(mpi, addresses_of(testbed)))
     inventories = {name: one.inventory for name, one in answers.items() if isinstance(one, NodeAnswer)}
     findings = (*found.findings, *as_findings(find_differences(inventories)))
-    lost = launcher.lost()
+    lost = launcher.lost() or launcher.stopped()
     if lost is not None:
         findings = (_of_lost(lost), *findings)
     return found.model_copy(update={"findings": findings, "inventories": inventories}), answers
@@ -128,7 +137,7 @@ def _with_conditions(found: Preflight, venue: Conditioned, place: Standing) -> P
     """Return what was found with what keeps settings from being varied, and without the MTUs that every condition sets."""
     set_everywhere = {one.name for one in place.testbed().fabrics if sets_mtu(one, venue.conditions)}
     kept = [one for one in found.findings if one.subject != "mtu" or one.fabric not in set_everywhere]
-    silent = {one.node for one in kept if one.subject in OF_THE_ENVIRONMENT and one.severity is Severity.ERROR}
+    silent = {one.node for one in kept if one.subject in UNUSABLE and one.severity is Severity.ERROR}
     sides = venue.sides()
     nodes = [node.name for node in place.testbed().nodes if node.name not in silent] if sides else []
     answers = examine_nodes(place.sketch().in_node, nodes, sides, are_apart=place.testbed().launcher.is_cluster)
@@ -177,19 +186,37 @@ def _needed(plan: RunPlan | None, testbed: Testbed) -> Needed:
         architecture=os.uname().machine,
         higher_levels=frozenset(higher_levels),
         by_rdma=_by_rdma(plan, testbed),
+        ranks_on_a_node=_ranks_on_a_node(plan, testbed),
     )
 
 
-def _by_rdma(plan: RunPlan | None, testbed: Testbed) -> frozenset[str]:
-    """Return the fabrics that layer rdma is measured over; without a plan those that have it."""
+def _most_ranks(plan: RunPlan | None) -> int:
+    return max(map(plan.ranks_of, plan.launches), default=1) if plan is not None else 1
+
+
+def _ranks_on_a_node(plan: RunPlan | None, testbed: Testbed) -> int:
+    """Return the most that a launch starts on one machine: nodes that are not machines share this one."""
+    nodes = len(testbed.nodes) if testbed.launcher.is_cluster else 1
+    return -(-_most_ranks(plan) // nodes)
+
+
+def _by_rdma(plan: RunPlan | None, testbed: Testbed) -> dict[str, int]:
+    """Return the fabrics that layer rdma is measured over, with the largest message; without a plan those that have it, with 0."""
     if plan is None:
-        return frozenset(fabric.name for fabric in testbed.fabrics if Layer.RDMA in fabric.layers)
-    over = {
-        number
-        for number, cell in enumerate(plan.cells)
-        if Layer.RDMA in (cell.layer, cell.congestor and cell.congestor.layer)
-    }
-    return frozenset(launch.fabric for launch in plan.launches if not over.isdisjoint(launch.cells))
+        return {fabric.name: 0 for fabric in testbed.fabrics if Layer.RDMA in fabric.layers}
+    sizes = [
+        max(
+            (one.message_bytes for one in (cell, cell.congestor) if one is not None and one.layer is Layer.RDMA),
+            default=None,
+        )
+        for cell in plan.cells
+    ]
+    found: dict[str, int] = {}
+    for launch in plan.launches:
+        for size in (sizes[cell] for cell in launch.cells):
+            if size is not None:
+                found[launch.fabric] = max(found.get(launch.fabric, 0), size)
+    return found
 
 
 def _native_names(plan: RunPlan | None, testbed: Testbed) -> dict[Mpi | None, list[str]]:
@@ -238,7 +265,7 @@ def ask_nodes(
     tell: Callable[[int], None] = lambda _: None,
 ) -> dict[str, NodeAnswer | Silent]:
     """Ask every node for its facts and its inventory; `tell` hears how many are done. One deadline over all."""
-    doctor = [sys.executable, "-m", DOCTOR, "--json", *programs]
+    doctor = python(DOCTOR, "--json", *programs)
     questions: dict[str, Sequence[str]] = {}
     answers: dict[str, NodeAnswer | Silent] = {}
     for node in testbed.nodes:
@@ -252,16 +279,37 @@ def ask_nodes(
         all_s=ALL_SECONDS + SECONDS_A_NODE * len(testbed.nodes),
         in_flight=MOST_IN_FLIGHT if nodes_are_apart else max(2, len(os.sched_getaffinity(0))),
     )
-    for name, answer in ask_all(questions, limits, tell).items():
-        answers[name] = _understood(name, answer, testbed.launcher)
+    asked = ask_all(questions, limits, tell)
+    named = look_up_all(name for name, answer in asked.items() if answer.problem is not None)
+    for name, answer in asked.items():
+        is_nameless = name in named and named[name].is_silent
+        answers[name] = NAMELESS if is_nameless else _understood(name, answer, launcher)
     return {node.name: answers[node.name] for node in testbed.nodes}
 
 
-def read_inventories(testbed: Testbed, launcher: Launcher) -> dict[str, dict[str, str]]:
-    """Return the doctor's facts by node; where a node gave none, why."""
-    return {
+NAMELESS = Silent(
+    subject=REACH,
+    found=f"that no name server here told within {LOOK_UP_SECONDS:g} s what its name leads to",
+    action="add the nodes to /etc/hosts here, or take silent name servers out of /etc/resolv.conf",
+)
+
+
+def addresses_of(testbed: Testbed) -> dict[str, IPv4Address]:
+    """Return what the names of nodes that are machines of their own lead to here, where ssh and starters look them up."""
+    named = look_up_all(node.name for node in testbed.nodes) if testbed.launcher.is_cluster else {}
+    return {name: one.address for name, one in named.items() if one.address is not None}
+
+
+def read_inventories(testbed: Testbed, launcher: Launcher, other: OtherLoad | None = None) -> dict[str, dict[str, str]]:
+    """Return the doctor's facts by node; where a node gave none, why. `other`: how busy the one machine was that all nodes are."""
+    inventories = {
         name: {"missing": answer.found} if isinstance(answer, Silent) else answer.inventory
         for name, answer in ask_nodes(testbed, launcher).items()
+    }
+    if other is None:
+        return inventories
+    return {
+        name: with_load(facts, other.share) if "missing" not in facts else facts for name, facts in inventories.items()
     }
 
 
@@ -279,28 +327,40 @@ def read_versions(testbed: Testbed) -> dict[str, str]:
     }
 
 
-def _understood(node: str, answer: Answer, place: LauncherName) -> NodeAnswer | Silent:
+def _understood(node: str, answer: Answer, launcher: Launcher) -> NodeAnswer | Silent:
     """Return what a node's answer says, or why it says nothing."""
     # Whatever a login shell prints comes before the doctor's one line.
     line = next((one for one in reversed(answer.stdout.splitlines()) if one.startswith("{")), None)
     if line is not None:
         return _parsed(line, (answer.begin_unix_ns, answer.end_unix_ns))
-    is_over_ssh = place is LauncherName.SSH
-    if answer.problem is not None and place is LauncherName.SLURM:
-        return Silent(found=answer.problem, action=STEP_ADVICE.format(node=node))
+    way = launcher.in_node(node, ["true"])
+    if way[0] == SSH:
+        return _silent_over_ssh(node, answer)
+    if answer.problem is None and not is_step_lost(answer.stderr):
+        return _without_doctor(answer, _last_words(answer))
+    found = answer.problem or _last_words(answer)
+    if way[0].rpartition("/")[2] == srun.NAME:
+        return Silent(found=found, action=STEP_ADVICE.format(node=node))
+    return Silent(found=found, action=f"see how long `{shlex.join(way)}` takes here, and what it says")
+
+
+def _silent_over_ssh(node: str, answer: Answer) -> Silent:
     if answer.problem is not None:
-        is_client = "cannot be started here" in answer.problem and is_over_ssh
+        is_client = "cannot be started here" in answer.problem
         action = "install an OpenSSH client here, with `ssh` on the PATH" if is_client else advice_on(node, "timed out")
         return Silent(found=answer.problem, action=action)
-    last = (answer.stderr.strip().splitlines() or [f"exit code {answer.exit_code}"])[-1].strip()
-    if is_over_ssh and answer.exit_code == SSH_FAILED:
-        return Silent(found=last, action=advice_on(node, answer.stderr))
-    return _without_doctor(answer, last)
+    if answer.exit_code == SSH_FAILED:
+        return Silent(found=_last_words(answer), action=advice_on(node, answer.stderr))
+    return _without_doctor(answer, _last_words(answer))
+
+
+def _last_words(answer: Answer) -> str:
+    return (answer.stderr.strip().splitlines() or [f"exit code {answer.exit_code}"])[-1].strip()
 
 
 def _without_doctor(answer: Answer, last: str) -> Silent:
     """Return what to say of a node that is reached and has no doctor that answers."""
-    found, action = f"the doctor failed: {last}", f"run `{sys.executable} -m {DOCTOR}` there and see"
+    found, action = f"the doctor failed: {last}", f"run `{shlex.join(python(DOCTOR))}` there and see"
     if answer.exit_code in NO_PROGRAM:
         found, action = f"no {sys.executable} there ({last})", SAME_PATH
     elif "No module named" in answer.stderr:
@@ -327,49 +387,3 @@ def _version_of(line: str) -> str | None:
         return str(json.loads(line)["node"]["version"])
     except (ValueError, KeyError, TypeError):
         return None
-
-
-SAMPLE_S = 0.5
-BUSY_SHARE = 0.1
-LEAST_BUSY = 0.25
-"""Processors: a desktop's own housekeeping stays below; a program that runs all the time does not."""
-
-_STAT = Path("/proc/stat")
-_IDLE = (3, 4)
-"""Places of the idle times of a processor in /proc/stat, behind its name: idle, and waiting for a disk."""
-
-
-def other_load(
-    *,
-    read: Callable[[], str] = _STAT.read_text,
-    wait: Callable[[float], None] = time.sleep,
-    cpus: Iterable[int] | None = None,
-) -> str | None:
-    """Return in words how busy the processors that may be used are with other work; None where they are quiet. Takes `SAMPLE_S`."""
-    mine = set(os.sched_getaffinity(0) if cpus is None else cpus)
-    before = read()
-    wait(SAMPLE_S)
-    busy = busy_processors(before, read(), mine)
-    if busy < max(LEAST_BUSY, BUSY_SHARE * len(mine)):
-        return None
-    return (
-        f"this machine is busy: {busy:.1f} of {len(mine)} processors do other work (load average {os.getloadavg()[0]:.1f}). "
-        "What is measured now scatters more, and emulated switches are late; a quiet machine gives narrower intervals"
-    )
-
-
-def busy_processors(before: str, after: str, cpus: Iterable[int]) -> float:
-    """Return how many of `cpus` were busy on average between two readings of /proc/stat; time that a host took away counts."""
-    busy = 0.0
-    begin, end = _times(before), _times(after)
-    for cpu in cpus:
-        spent = [new - old for old, new in zip(begin.get(cpu, ()), end.get(cpu, ()), strict=False)]
-        if total := sum(spent):
-            busy += 1 - sum(spent[place] for place in _IDLE) / total
-    return busy
-
-
-def _times(stat: str) -> dict[int, list[int]]:
-    """Return the times of each processor: user, nice, system, idle, iowait, irq, softirq, steal. Guests' are in user already."""
-    lines = [line.split() for line in stat.splitlines() if line.startswith("cpu") and line[3].isdigit()]
-    return {int(name[3:]): [int(each) for each in times[:8]] for name, *times in lines}

@@ -7,21 +7,27 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from shlex import quote
 
-from fabricbench.campaign.attempt import start_of
+from fabricbench.campaign.budget import BudgetSpentError
 from fabricbench.campaign.events import Event, Notice
 from fabricbench.campaign.execute import Execution
 from fabricbench.campaign.failure import NodesFailed, enumerated, silent_in_words
 from fabricbench.campaign.plan import RunPlan, extend_plan, plan_without
-from fabricbench.campaign.preflight import SKIPPED, other_load, pass_preflight, read_inventories, read_versions
+from fabricbench.campaign.preflight import SKIPPED, pass_preflight, read_inventories, read_versions
+from fabricbench.campaign.quietness import OtherLoad, other_load
 from fabricbench.campaign.run_directory import RunDirectory, StoredPlan
 from fabricbench.campaign.specification import Campaign
+from fabricbench.campaign.start import start_of
 from fabricbench.campaign.trust import check_trust, is_sealed, seal_plan
 from fabricbench.campaign.venue import Conditioned, Venue
 from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.lab import crowding
+from fabricbench.launch.foreign import CLEARED, CLEARED_NOTICE
 from fabricbench.launch.launcher import Launcher
 from fabricbench.launch.slurm import JOB_NODES
+from fabricbench.quantity import format_duration
+from fabricbench.record.atomic import NoSpace
 from fabricbench.record.integrity import MANIFEST
 from fabricbench.record.journal import Happened, Journal
 from fabricbench.record.manifest import (
@@ -36,6 +42,7 @@ from fabricbench.record.manifest import (
 from fabricbench.settings.session import SettingsSession, varied_settings
 from fabricbench.testbed.allocation import JOB, allocated_nodes
 from fabricbench.testbed.model import Launcher as LauncherName
+from fabricbench.testbed.preflight_result import NodesSilent
 
 Notify = Callable[[Event], None]
 
@@ -55,7 +62,7 @@ def start_run(
 
     `without_failed_nodes`: where nodes do not answer, before it or in the middle, it is run on the rest.
 
-    A preflight comes first, unless it is not wanted: where it finds an error, UsageError or EnvironmentLacks, nothing is written.
+    A preflight comes first, unless it is not wanted: where it finds an error, EnvironmentLacks, nothing is written.
     `command` is what was typed, kept so that a report can say how to measure the same again.
     """
     directory = RunDirectory(path)
@@ -67,17 +74,19 @@ def start_run(
     directory.create()
     with directory.locked():
         directory.check_unused()  # again: another run may have begun in it between the two
+        directory.remove_stub()
         stored = stored.model_copy(update={"preflight": found})
-        directory.write_plan(stored)
-        seal_plan(directory)
-        Journal(directory.path).append(Happened.PLANNED, launches=len(stored.plan.launches), seed=plan.seed)
         try:
+            directory.write_plan(stored)
+            seal_plan(directory)
+            Journal(directory.path).append(Happened.PLANNED, launches=len(stored.plan.launches), seed=plan.seed)
             _execute(directory, stored, notify, without_failed_nodes=without_failed_nodes)
-        except (EnvironmentLacks, UsageError):
-            if not (
-                directory.path / MANIFEST
-            ).exists():  # the venue could not be had: the same command can be given again
+        except (EnvironmentLacks, UsageError) as error:
+            if not (directory.path / MANIFEST).exists():  # nothing was begun: the same command can be given again
                 directory.discard()
+                if isinstance(error, NoSpace):
+                    hint = "free some space and repeat the command: nothing was begun, and nothing is left of it"
+                    raise NoSpace(error.message, hint=hint) from error
             raise
 
 
@@ -99,11 +108,11 @@ def resume_run(
     """
     directory = RunDirectory(path)
     directory.check_is_run()  # before a word about what is in it: it may be somebody else's folder
-    directory.check_confined()
     directory.read_plan()  # before the lock, which would leave a file in a folder that holds no run
     with directory.locked():
         stored = directory.read_plan()
         check_trust(directory, stored, is_trusted=is_trusted)
+        Journal(directory.path).entries()  # one that cannot be read is to be said before anything is written
         extension = None if blocks is None else _extension(directory, stored.plan, blocks)
         if extension is not None:
             fewest = directory.blocks_with_data(stored.plan)
@@ -113,11 +122,11 @@ def resume_run(
             stored = _without_silent_nodes(directory, stored, notify)
         try:
             found = pass_preflight(stored.place, stored.plan, notify) if is_left and preflight else SKIPPED
-        except EnvironmentLacks as error:
+        except NodesSilent as error:
             if without_failed_nodes or not stored.venue.testbed().launcher.is_cluster:
                 raise
             hint = f"{error.hint}; where a node has failed for good, --without-failed-nodes goes on with the rest"
-            raise EnvironmentLacks(error.message, hint=hint) from error
+            raise NodesSilent(error.message, hint=hint) from error
         directory.remove_temporaries()  # what is written comes after all that may refuse
         if is_trusted:
             seal_plan(directory)  # said once is enough
@@ -176,7 +185,10 @@ def _execute(
     *,
     without_failed_nodes: bool = False,
 ) -> None:
-    """Run what is left; `without_failed_nodes`: on fewer nodes, as often as some fail, each time by a new plan."""
+    """Run what is left, within the plan's budget.
+
+    `without_failed_nodes`: on fewer nodes, as often as some fail, each time by a new plan.
+    """
     while True:
         try:
             _execute_plan(directory, stored, notify, extension)
@@ -184,8 +196,30 @@ def _execute(
             if not without_failed_nodes:
                 raise
             stored, extension = _without(directory, stored, failed.reasons, notify), None
+        except BudgetSpentError as spent:
+            return _end_for_budget(directory, stored, spent, notify)
         else:
-            return
+            return None
+
+
+def _end_for_budget(directory: RunDirectory, stored: StoredPlan, spent: BudgetSpentError, notify: Notify) -> None:
+    """Give up the blocks that are left, and say so: what was measured is the run. No look at the data decided it."""
+    plan = stored.plan
+    extension = Extension(blocks=spent.blocks, planned=plan.blocks, measured=0, unix_ns=time.time_ns())
+    shorter = stored.model_copy(update={"plan": extend_plan(plan, extension, fewest=spent.blocks)})
+    _write_changed_plan(directory, shorter)
+    Journal(directory.path).append(Happened.EXTENDED, **extension.model_dump(exclude={"unix_ns"}))
+    _bring_up_to_date(directory.path, shorter.plan)
+    Journal(directory.path).append(Happened.COMPLETED)
+    planned = plan.estimated_seconds / plan.blocks
+    notify(
+        Notice(
+            f"the budget of {format_duration(plan.budget_seconds or 0.0)} is spent: a block took "
+            f"{format_duration(spent.seconds / spent.blocks)} where {format_duration(planned)} was planned, so the run has "
+            f"{spent.blocks} of {plan.blocks} blocks; `fabricbench resume {quote(str(directory.path))} --blocks {plan.blocks}` "
+            "measures the others"
+        )
+    )
 
 
 def _execute_plan(directory: RunDirectory, stored: StoredPlan, notify: Notify, extension: Extension | None) -> None:
@@ -193,23 +227,33 @@ def _execute_plan(directory: RunDirectory, stored: StoredPlan, notify: Notify, e
     for launch in stored.plan.launches:
         start_of(launch, stored.plan).program(directory.path)  # what is missing is to be said now, not in the middle
     place = stored.venue.testbed().launcher
-    load = other_load() if not place.is_cluster else None  # before a lab is started, which is work too
+    other = other_load() if not place.is_cluster else None  # before a lab is started, which is work too
     with stored.place.open() as launcher, _varied(stored, launcher, directory, notify) as settings:
-        for warning in (load, *(crowding() if place is LauncherName.LAB else ())):
+        busy = other.words() if other is not None else None
+        for warning in (busy, *(crowding() if place is LauncherName.LAB else ())):
             if warning is not None:
                 notify(Notice(warning))
+        for fact in dict.fromkeys(launcher.conditions(fabric).get(CLEARED, "") for fabric in stored.plan.fabrics):
+            if fact:
+                notify(Notice(CLEARED_NOTICE.format(fact)))
         if extension is not None or directory.read_plan().plan.losses != stored.plan.losses:
-            is_ours = is_sealed(directory)
-            directory.write_plan(stored)
-            if is_ours:
-                seal_plan(directory)
+            _write_changed_plan(directory, stored)
         if extension is not None:
             Journal(directory.path).append(Happened.EXTENDED, **extension.model_dump(exclude={"unix_ns"}))
         if not (directory.path / MANIFEST).exists():
-            _describe(directory.path, _manifest(stored, launcher))
+            _describe(directory.path, _manifest(stored, launcher, other))
         else:
             _bring_up_to_date(directory.path, stored.plan)
-        Execution(directory, stored.plan, launcher, notify, settings=settings).run()
+        carriers = stored.preflight.carriers if stored.preflight is not None else None
+        Execution(directory, stored.plan, launcher, notify, settings=settings, carriers=carriers).run()
+
+
+def _write_changed_plan(directory: RunDirectory, stored: StoredPlan) -> None:
+    """Write a plan in the place of one that it was made from, which stays trusted or not."""
+    is_ours = is_sealed(directory)
+    directory.write_plan(stored)
+    if is_ours:
+        seal_plan(directory)
 
 
 def _varied(
@@ -250,7 +294,7 @@ def _planned(plan: RunPlan) -> tuple[PlannedLaunch, ...]:
     return tuple(PlannedLaunch(**launch.model_dump(include=fields)) for launch in plan.launches)
 
 
-def _manifest(stored: StoredPlan, launcher: Launcher) -> Manifest:
+def _manifest(stored: StoredPlan, launcher: Launcher, other: OtherLoad | None) -> Manifest:
     testbed = stored.venue.testbed()
     return Manifest(
         campaign_name=stored.campaign.name,
@@ -263,6 +307,6 @@ def _manifest(stored: StoredPlan, launcher: Launcher) -> Manifest:
         extensions=stored.plan.extensions,
         losses=stored.plan.losses,
         versions=read_versions(testbed),
-        inventory=read_inventories(stored.place.testbed(), launcher),
+        inventory=read_inventories(stored.place.testbed(), launcher, other),
         preflight=stored.preflight,
     )

@@ -19,18 +19,30 @@ from fabricbench.configuration import first_problem
 from fabricbench.errors import UsageError
 from fabricbench.model import Model
 from fabricbench.record.atomic import TEMPORARY, explained, replace_text, synced
-from fabricbench.record.integrity import JOURNAL, LAUNCH, LAUNCHES, MANIFEST, Seals, launch_path, read_file, seals
-from fabricbench.record.journal import Journal
+from fabricbench.record.confinement import ATTEMPT, check_confined
+from fabricbench.record.integrity import (
+    JOURNAL,
+    LAUNCH,
+    LAUNCHES,
+    MANIFEST,
+    PLAN,
+    Seals,
+    launch_path,
+    read_file,
+    seals,
+)
+from fabricbench.record.journal import Happened, Journal
 from fabricbench.record.launch import KERNEL_RECORDS, RECORDS, LaunchSummary, is_converted, read_launch
 from fabricbench.record.lock import LOCK, locked
-from fabricbench.record.store import ATTEMPT, attempt_number
+from fabricbench.record.store import attempt_number
 from fabricbench.testbed.preflight_result import Preflight
 
-PLAN = "plan.json"
 SEAL = "plan.seal"
 """Tells who wrote the plan (`trust`)."""
 SUBMIT_SCRIPT, SUBMISSION, JOB_LOG = "submit.sh", "submission.json", "job-*.log"
 """What a submitted run has before it begins (`submission`)."""
+STUB = (JOURNAL, SEAL)
+"""What a run has written before its plan."""
 MOVING = ".moving"
 """Ends the name of an attempt's folder until all of it is there."""
 
@@ -58,12 +70,14 @@ class RunDirectory:
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
+        self._sealed: tuple[tuple[int, int, int], Seals] | None = None
+        """The journal's hashes, and which journal they were read from."""
         self._made: list[Path] = []
         """The folders that `create` made, the innermost first."""
 
     def check_unused(self) -> None:
         """Raise UsageError if there is something in the directory already, which is never overwritten."""
-        known = (".*", SUBMIT_SCRIPT, SUBMISSION, JOB_LOG)
+        known = (".*", SUBMIT_SCRIPT, SUBMISSION, JOB_LOG, *(STUB if self._is_stub else ()))
         if self.path.is_dir() and any(
             not any(path.match(pattern) for pattern in known) for path in self.path.iterdir()
         ):
@@ -76,6 +90,18 @@ class RunDirectory:
             )
         if self.path.exists() and not self.path.is_dir():
             raise UsageError(f"{self.path} is a file", hint="give a directory that does not exist")
+
+    @property
+    def _is_stub(self) -> bool:
+        """Whether a run was here that died before its plan was whole: it has started nothing, and cannot be resumed."""
+        if not (self.path / JOURNAL).is_file() or any(os.path.lexists(self.path / name) for name in (PLAN, MANIFEST)):
+            return False
+        return all(entry.event is Happened.DESCRIBED for entry in Journal(self.path).entries())
+
+    def remove_stub(self) -> None:
+        """Remove what such a run left; the lock must be held, and the directory be unused."""
+        for name in STUB:
+            (self.path / name).unlink(missing_ok=True)
 
     def create(self) -> None:
         """Create the directory, unless it is there and unused. Raises what `check_unused` raises."""
@@ -90,24 +116,6 @@ class RunDirectory:
             raise UsageError(f"{self.path} is a file", hint="give a directory that does not exist") from error
         except OSError as error:
             raise explained(error, self.path) from error
-
-    def check_confined(self) -> None:
-        """Raise UsageError where something in the directory is neither a file nor a folder, or a link that leads out of it.
-
-        Who goes on with a run writes into its folders and appends to its files; none of them may stand for another place.
-        """
-        whole = self.path.resolve()
-        for folder, folders, files in os.walk(self.path):
-            for path in (Path(folder, name) for name in (*folders, *files)):
-                if path.is_symlink() and not path.resolve().is_relative_to(whole):
-                    raise UsageError(
-                        f"{path} is a link to {path.readlink()}, outside of the run directory",
-                        hint="nothing outside is ever written to: replace the link by what it stands for, or remove it",
-                    )
-                if not path.is_symlink() and not path.is_dir() and not path.is_file():
-                    raise UsageError(
-                        f"{path} is neither a file nor a folder", hint="remove it: no run has such a thing"
-                    )
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -128,7 +136,7 @@ class RunDirectory:
         replace_text(self.path / PLAN, text)
 
     def check_is_run(self) -> None:
-        """Raise UsageError where there is neither a plan nor a manifest, so that nothing in the directory is a run's."""
+        """Raise UsageError where there is neither a plan nor a manifest, so that nothing here is a run's, or where it leads out."""
         if not self.path.exists():
             raise UsageError(f"there is no run directory {self.path}", hint="check the path")
         if not any(os.path.lexists(self.path / name) for name in (PLAN, MANIFEST)):
@@ -136,6 +144,7 @@ class RunDirectory:
                 f"{self.path} is not a run directory: it has no {PLAN}",
                 hint="give the folder that `fabricbench run -o` wrote",
             )
+        check_confined(self.path)
 
     def read_plan(self) -> StoredPlan:
         """Return the plan; UsageError where this is no run that can be resumed."""
@@ -187,7 +196,15 @@ class RunDirectory:
         return summary if summary is not None and summary.is_finished else None
 
     def _seals(self) -> Seals:
-        return seals(self.path)
+        """Return the hashes that the journal holds, read once as long as it does not change: every launch asks."""
+        try:
+            found = (self.path / JOURNAL).stat()
+        except OSError:
+            return seals(self.path)
+        mark = (found.st_ino, found.st_size, found.st_mtime_ns)
+        if self._sealed is None or self._sealed[0] != mark:
+            self._sealed = (mark, seals(self.path))
+        return self._sealed[1]
 
     def prepare(self, launch_id: str) -> Path:
         """Return an empty directory for a launch; what an earlier attempt left is kept aside in `attempt-N`."""

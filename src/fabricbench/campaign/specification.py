@@ -27,9 +27,11 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from fabricbench.campaign.condition import Condition, check_conditions
 from fabricbench.configuration import did_you_mean, read_table, text_or_number, validated
 from fabricbench.model import Layer, Model, Pattern, Receive
-from fabricbench.patterns import LAYER_PARAMETERS, PATTERNS, Family, Parameter
+from fabricbench.pattern_facts import LAYER_PARAMETERS, Family, Parameter
+from fabricbench.patterns import PATTERNS
 from fabricbench.quantity import Bytes, Seconds, Share, parse_seconds
 from fabricbench.record.decision_table import DecisionTable, Weight
+from fabricbench.record.manifest import MOST_BLOCKS
 from fabricbench.record.probe_plan import Stopping
 from fabricbench.workload.adapter import WorkloadTable
 from fabricbench.workload.farm import FarmTable
@@ -125,9 +127,6 @@ FEWEST_BLOCKS = 2
 
 NEVER_NARROW_ENOUGH = 1e-9
 """A relative width that no cell of a real network reaches."""
-
-MOST_BLOCKS = 10_000
-"""More is a slip of the hand: a run of that many blocks takes weeks."""
 
 IN_PAIRS = frozenset(pattern for pattern, facts in PATTERNS.items() if facts.needs_even_ranks)
 """Patterns that set one half of the ranks against the other: with an odd number somebody would be left standing."""
@@ -246,10 +245,10 @@ class Experiment(Model):
     def _parameters_are_of_the_pattern(self) -> Experiment:
         known = PATTERNS[self.pattern].parameters
         for name in self.parameters.keys() & known.keys():
-            only_over = known[name].only_over
-            if only_over is not None and set(self.layers) != {only_over}:
+            others = [layer for layer in self.layers if not known[name].is_of(layer)]
+            if others:
                 raise ValueError(
-                    f"parameters: {name} is none of {', '.join(self.layers)}; it is what layer {only_over} does"
+                    f"parameters: {name} is none of {', '.join(others)}; it is what {known[name].layers_text} can do"
                 )
         check_parameters(self.pattern, self.parameters, self.layers)
         return self

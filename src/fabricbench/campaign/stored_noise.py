@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from fabricbench.campaign.noise import Kind, Noise, kind_of, pooled
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Pattern
+from fabricbench.quantity import count
 from fabricbench.record.store import CELL_NAMES, Run, StoredLaunch
-from fabricbench.record.values import counted_samples, launch_value
+from fabricbench.record.values import SUMS, counted_batches, launch_value
 from fabricbench.statistics.planning import Components, components
 
 Floats = NDArray[np.float64]
@@ -39,7 +40,7 @@ def read_noise(run: Run) -> Noise:
     blocks = sorted({launch.block for launch in run.launches if launch.is_valid})
     if len(blocks) < LEAST_BLOCKS:
         raise UsageError(
-            f"{run.path} has {len(blocks)} blocks with valid launches, too few to tell how launches scatter",
+            f"{run.path} has {count(len(blocks), 'block')} with valid launches, too few to tell how launches scatter",
             hint=f"name a run of {LEAST_BLOCKS} blocks or more, 20 say",
         )
     table = run.cells().filter(pl.col("status") == "done", pl.col("congestor").is_null())
@@ -50,7 +51,7 @@ def read_noise(run: Run) -> Noise:
             found[key][launch.fabric, launch.block] = batches
     profile = pooled(
         f"the run {run.path.name}",
-        f"{len(blocks)} blocks of campaign {run.manifest.campaign_name} on {run.manifest.testbed.name}",
+        f"{count(len(blocks), 'block')} of campaign {run.manifest.campaign_name} on {run.manifest.testbed.name}",
         (
             (layer, kind, estimate)
             for key, of in found.items()
@@ -78,14 +79,14 @@ def _batches_of(launch: StoredLaunch, cells: pl.DataFrame) -> dict[tuple[object,
     """Return the batches of each cell of a launch: of a time the median, of a rate all bytes over all time."""
     total = pl.col("time_ns").sum().over("cell")
     middle = pl.col("time_ns").cum_sum().over("cell") - pl.col("time_ns") / 2
-    batches = (
-        counted_samples(launch.directory, cells)
-        .filter(pl.col("time_ns") > 0)
+    batches = pl.concat(
+        samples.filter(pl.col("time_ns") > 0)
         .with_columns(batch=(BATCHES * middle / total).floor(), total=total)
         .group_by("cell", "batch", "total")
-        .agg(value=launch_value())
-        .join(cells.lazy().select("cell", *CELL_NAMES), on="cell")
-        .collect()
+        .agg(SUMS)
+        .join(cells.select("cell", *CELL_NAMES), on="cell")
+        .with_columns(value=launch_value())
+        for samples in counted_batches(launch.directory, launch.summary.samples, cells)
     )
     found = {}
     for key, rows in batches.partition_by(CELL_NAMES, as_dict=True).items():

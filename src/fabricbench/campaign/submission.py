@@ -24,14 +24,16 @@ from pydantic import Field, ValidationError
 
 from fabricbench import __version__
 from fabricbench.campaign.plan import RunPlan
-from fabricbench.campaign.run_directory import PLAN, SUBMISSION, SUBMIT_SCRIPT, RunDirectory, StoredPlan
+from fabricbench.campaign.run_directory import SUBMISSION, SUBMIT_SCRIPT, RunDirectory, StoredPlan
 from fabricbench.configuration import first_problem
 from fabricbench.errors import EnvironmentLacks, FabricbenchError, Interrupted, RunIncomplete, UsageError
 from fabricbench.launch.slurm import JobId, JobState, SlurmRefusal, SlurmSilent, ask_job, job_named, submit
 from fabricbench.launch.watch import tail
 from fabricbench.model import Model
 from fabricbench.quantity import count
-from fabricbench.record.atomic import explained, replace_text
+from fabricbench.record.atomic import replace_text
+from fabricbench.record.confinement import check_confined
+from fabricbench.record.integrity import PLAN, read_file
 from fabricbench.record.lock import locked
 from fabricbench.testbed.allocation import JOB
 from fabricbench.testbed.model import SlurmJob
@@ -156,7 +158,9 @@ def read_submission(directory: Path) -> Submission | None:
     """Return what a run directory says of its jobs, None where it was never submitted; UsageError where it cannot be read."""
     path = directory / SUBMISSION
     try:
-        return Submission.model_validate_json(path.read_bytes())
+        if path.exists():
+            check_confined(directory)
+        return Submission.model_validate_json(read_file(path))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValidationError) as error:
@@ -196,11 +200,7 @@ def _submitted(directory: Path, order: Order, submission: Submission) -> Submitt
     script = directory / SUBMIT_SCRIPT
     planned = SubmittedJob(name=name, unix_ns=time.time_ns())
     with _undisturbed():
-        try:
-            replace_text(script, text)
-            script.chmod(0o755)
-        except OSError as error:
-            raise explained(error, script) from error
+        replace_text(script, text, 0o777)
         _write(directory, submission, planned)
         try:
             job = submit(script)

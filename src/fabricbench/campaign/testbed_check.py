@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address
@@ -21,6 +20,7 @@ from fabricbench.campaign.plan import RunPlan, plan_run
 from fabricbench.campaign.preflight import NodeAnswer, look_at_nodes
 from fabricbench.campaign.specification import FEWEST_BLOCKS, Campaign, Experiment
 from fabricbench.campaign.venue import Standing
+from fabricbench.interpreter import python
 from fabricbench.launch.asking import MOST_IN_FLIGHT, Answer, Limits, ask_all
 from fabricbench.launch.launcher import Launcher
 from fabricbench.model import Layer, Pattern
@@ -103,7 +103,7 @@ def _ways(looked: Looked, launcher: Launcher, notify: Notify) -> list[Way]:
             addresses[fabric.name] = own
             for name, address in own.items():
                 peers = [other for node, other in own.items() if node != name]
-                tokens = [sys.executable, "-m", REACHING, address, str(fabric.mtu), *peers]
+                tokens = python(REACHING, address, str(fabric.mtu), *peers)
                 questions[fabric.name, name] = launcher.in_node(name, tokens)
     if not questions:
         return []

@@ -9,20 +9,21 @@ leaves this user's state directory.
 from __future__ import annotations
 
 import hmac
-import os
 import secrets
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 from shlex import join, quote
 
-from fabricbench.campaign.attempt import start_of
 from fabricbench.campaign.condition import commands_of
-from fabricbench.campaign.run_directory import PLAN, SEAL, RunDirectory, StoredPlan
+from fabricbench.campaign.run_directory import SEAL, RunDirectory, StoredPlan
+from fabricbench.campaign.start import start_of
 from fabricbench.campaign.venue import Conditioned
 from fabricbench.errors import EnvironmentLacks, FabricbenchError, UsageError
-from fabricbench.lab.ledger import state_directory
+from fabricbench.lab.ledger import check_own, own_directory, state_directory
+from fabricbench.private import OTHERS, read_private, write_private
 from fabricbench.record.atomic import replace_text
-from fabricbench.record.integrity import read_file
+from fabricbench.record.integrity import PLAN, read_file
 from fabricbench.testbed.model import Launcher, Mpi, Testbed
 
 KEY = "plan.key"
@@ -54,6 +55,13 @@ def check_trust(directory: RunDirectory, stored: StoredPlan, *, is_trusted: bool
     if is_trusted or not asked or is_sealed(directory):
         return
     lines = "".join(f"\n  {line}" for line in (*asked, *_commands(directory, stored)))
+    if (exposed := _exposed_key()) is not None:
+        raise UsageError(
+            f"nobody can tell whether you wrote {directory.path / PLAN}: others may have read or written {exposed}, which its seal "
+            f"is made with, and it asks for more than this installation starts by itself:{lines}",
+            hint=f"find out who could, then `rm {quote(str(exposed))}`: the next run makes another; if you trust the plan, "
+            f"`fabricbench resume {quote(str(directory.path))} --trust-plan` starts just that (docs/trust.md)",
+        )
     raise UsageError(
         f"{directory.path / PLAN} was not written here by you, and asks for more than this installation starts by itself:{lines}",
         hint=f"if you trust it, `fabricbench resume {quote(str(directory.path))} --trust-plan` starts just that (docs/trust.md)",
@@ -125,16 +133,39 @@ def _seal(key: bytes, directory: RunDirectory) -> str:
 
 
 def _key(*, is_made: bool) -> bytes | None:
-    """Return this user's key; None where there is none, and none can be made or is to be."""
+    """Return this user's key; None where there is none, or it is not this user's alone, and none can be made or is to be."""
     try:
         path = state_directory() / KEY
         if is_made:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with suppress(FileExistsError):
-                descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-                with os.fdopen(descriptor, "wb") as file:
-                    file.write(secrets.token_bytes(KEY_BYTES))
-        key = path.read_bytes()
+            own_directory()
+            _make_key(path)
+        check_own()
+        key = read_private(path, OTHERS)
     except (OSError, EnvironmentLacks):
         return None
     return key if len(key) == KEY_BYTES else None
+
+
+def _exposed_key() -> Path | None:
+    """Return this user's key where it is there and not this user's alone, by its owner or its mode."""
+    path = state_directory() / KEY
+    try:
+        read_private(path, OTHERS)
+    except PermissionError:
+        return path
+    except OSError:
+        return None
+    return None
+
+
+def _make_key(path: Path) -> None:
+    """Make the key, unless there is one; one that others can read or have written is replaced: it proves nothing any more."""
+    with suppress(FileExistsError):
+        write_private(path, secrets.token_bytes(KEY_BYTES))
+        return
+    try:
+        read_private(path, OTHERS)
+    except OSError:
+        path.unlink()
+        with suppress(FileExistsError):
+            write_private(path, secrets.token_bytes(KEY_BYTES))

@@ -28,7 +28,7 @@ from fabricbench.launch.local import LocalLauncher
 from fabricbench.launch.mpi import find_starter, starter_of
 from fabricbench.launch.slurm import SlurmLauncher
 from fabricbench.launch.ssh import SshLauncher
-from fabricbench.launch.starting import yield_library
+from fabricbench.launch.starting import loopback_library, yield_library
 from fabricbench.model import Model
 from fabricbench.settings.session import Sides
 from fabricbench.testbed.allocation import check_allocated, check_in_job
@@ -103,7 +103,7 @@ class Standing(Model):
         starter, layout = starter_of(self.given), self.given.layout
         match self.given.launcher:
             case LauncherName.LOCAL:
-                return LocalLauncher(starter, yield_library(), layout)
+                return LocalLauncher(starter, yield_library(), layout, loopback_library())
             case LauncherName.SSH:
                 return SshLauncher(starter, self.given)
             case LauncherName.SLURM:
@@ -125,14 +125,14 @@ class Standing(Model):
     def open(self) -> Iterator[Launcher]:
         """Give the launcher and leave the testbed as it is.
 
-        UsageError for an interface that this machine does not have, EnvironmentLacks where a batch job is needed.
+        EnvironmentLacks where this machine lacks an interface, or a batch job is needed.
         """
         self.check()
         if self.given.launcher is LauncherName.LOCAL:
             there = sorted(name for _, name in socket.if_nameindex())
             for fabric in self.given.fabrics:
                 if fabric.interface is not None and fabric.interface not in there:
-                    raise UsageError(
+                    raise EnvironmentLacks(
                         f"fabric {fabric.name}: this machine has no interface {fabric.interface!r}",
                         hint=f"it has {', '.join(there)}; correct `interface` in the testbed",
                     )
@@ -285,7 +285,15 @@ class _SketchedLab:
     def keeper(self) -> ProcessIdentity:
         raise EnvironmentLacks("the lab is not built yet")
 
-    def lost(self) -> Lost | None:
+    def processes(self, needed: str | None = None) -> Mapping[int, str]:
+        del needed
+        return {}
+
+    def lost(self, needed: str | None = None) -> Lost | None:
+        del needed
+        return None
+
+    def stopped(self) -> Lost | None:
         return None
 
     def status(self) -> object:

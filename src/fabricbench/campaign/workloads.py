@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from fabricbench.campaign.cells import has_layer
 from fabricbench.campaign.estimate import line_rate_bit_s
@@ -11,10 +12,11 @@ from fabricbench.campaign.members import Seats
 from fabricbench.campaign.specification import Campaign
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Model, Receive
-from fabricbench.record.frames import variant
+from fabricbench.quantity import count
 from fabricbench.record.probe_plan import PlanProbe, Stopping
+from fabricbench.record.setup import Setup, setup_of, variant
 from fabricbench.testbed.model import Fabric, Testbed
-from fabricbench.workload.adapter import Start, WorkloadTable
+from fabricbench.workload.adapter import Place, Start, WorkloadTable
 from fabricbench.workload.pace import Pace
 from fabricbench.workload.registry import AnyStart
 
@@ -38,24 +40,55 @@ def plan_workloads(campaign: Campaign, testbed: Testbed, first_id: int) -> Workl
     """Return the workloads of a campaign on a testbed, numbered from `first_id`; UsageError where a wish cannot be carried."""
     planned: list[PlannedWorkload] = []
     notes: list[str] = []
-    asked_by: dict[str, tuple[int, Start]] = {}
-    named_by: dict[str, str] = {}
+    asked_by: dict[Setup, tuple[int, Start]] = {}
+    named_by: dict[str, PlanProbe] = {}
+    different = _Different()
     for number, table in enumerate(campaign.workloads, start=1):
         fabrics = _fabrics(campaign, testbed, table, number, notes)
-        for start in _starts(campaign, table, Seats(testbed), number, notes):
+        starts = _starts(campaign, table, Seats(testbed), number, notes)
+        for start in different.of(starts, table, number, fabrics[0], notes):
             _refuse_what_no_memory_holds(start, testbed, _what(table, number))
+            notes += _too_many_threads(start, testbed)
             seconds = max(expected_seconds(start, testbed, one) for one in fabrics)
             probe = _probe(start, first_id + len(planned), seconds)
-            first, same = asked_by.setdefault(variant(probe), (number, start))
+            first, same = asked_by.setdefault(setup_of(probe), (number, start))
             if first != number:
                 raise _asked_twice(table, number, variant(probe), first, is_same=start == same)
-            if (other := named_by.setdefault(start.name, variant(probe))) != variant(probe):
+            if setup_of(other := named_by.setdefault(start.name, probe)) != setup_of(probe):
                 raise UsageError(
-                    f"{_what(table, number)}: launches of {variant(probe)} would be named {start.name}, as those of {other}",
+                    f"{_what(table, number)}: launches of {variant(probe)} would be named {start.name}, "
+                    f"as those of {variant(other)}",
                     hint="give one of the two another name",
                 )
             planned.append(PlannedWorkload(probe=probe, start=start, fabrics=tuple(one.name for one in fabrics)))
     return WorkloadPlan(workloads=tuple(planned), notes=tuple(dict.fromkeys(notes)))
+
+
+class _Different:
+    """The starts that are planned so far, by what they run in the end: options of which the program has nothing change nothing."""
+
+    def __init__(self) -> None:
+        self._known: list[tuple[object, Start, int]] = []
+
+    def of(
+        self, starts: Iterable[Start], table: WorkloadTable, number: int, fabric: Fabric, notes: list[str]
+    ) -> Iterator[Start]:
+        """Yield the starts of a table, of those that come to the same the first; UsageError where another table has it.
+
+        What people name may be there by two names: it is judged by another figure, say.
+        """
+        place = Place(Path(), fabric)
+        for start in starts:
+            essence = (start.kind, start.essence(place))
+            same = next((each for each in self._known if each[0] == essence), None)
+            is_told_below = same is not None and same[1] == start and same[2] != number  # with the name of its cell
+            if same is None or is_told_below or (same[2] != number and "name" in type(table).model_fields):
+                self._known.append((essence, start, number))
+                yield start
+            elif same[2] == number:
+                notes.append(f"{start.name} is {same[1].name} by other options: it is run once")
+            else:
+                raise _asked_twice(table, number, start.name, same[2], is_same=True)
 
 
 def _asked_twice(table: WorkloadTable, number: int, what: str, first: int, *, is_same: bool) -> UsageError:
@@ -88,6 +121,17 @@ def _refuse_what_no_memory_holds(start: Start, testbed: Testbed, what: str) -> N
             f"nodes share, has {has / 2**30:,.0f} GiB",
             hint="make it smaller",
         )
+
+
+def _too_many_threads(start: Start, testbed: Testbed) -> Iterator[str]:
+    """Yield that more threads are asked for than this machine has processors, where all nodes are this machine."""
+    processors = len(os.sched_getaffinity(0))
+    for name, threads in {} if testbed.launcher.is_cluster else start.threads_told.items():
+        if threads > processors:
+            yield (
+                f"{start.title}: {name} = {threads} for each rank, and this machine has {count(processors, 'processor')} for all "
+                "of them"
+            )
 
 
 def _what(table: WorkloadTable, number: int) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from fabricbench.analysis.findings import Findings
 from fabricbench.analysis.material import Material
+from fabricbench.analysis.wording import percent
 from fabricbench.chapters import (
     applications,
     conditions,
@@ -42,6 +43,8 @@ CHAPTERS: tuple[Chapter, ...] = (
 )
 """In the order in which every format shows them."""
 
+METHOD_OF_ALL = "How everything is measured, compared and judged"
+
 
 def find_all(material: Material, *, is_measured: bool = True) -> tuple[dict[str, Any], list[str]]:
     """Return the fields of `Findings` that the chapters fill, and the paragraphs of the method on what was found.
@@ -65,3 +68,17 @@ def find_all(material: Material, *, is_measured: bool = True) -> tuple[dict[str,
         if chapter.method and chapter.is_in(found) and (is_measured or not chapter.is_of_measuring):
             paragraphs.append(chapter.method)
     return fields | {"chapters": others}, paragraphs
+
+
+def method_parts(findings: Findings) -> list[tuple[str, list[str]]]:
+    """Return the paragraphs of a report's method in parts, each under its heading: those of every report, then each chapter's."""
+    facts = {
+        "level": percent(findings.confidence),
+        "error": percent(1.0 - findings.confidence),
+        "margin": percent(findings.margin),
+    }
+    titles = {" ".join(one.method.split()).format(**facts): one.title for one in CHAPTERS if one.method}
+    parts: dict[str, list[str]] = {METHOD_OF_ALL: []}
+    for paragraph in findings.method:
+        parts.setdefault(titles.get(paragraph, METHOD_OF_ALL), []).append(paragraph)
+    return list(parts.items())

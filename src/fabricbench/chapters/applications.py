@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from fabricbench.analysis.comparing import Pairing
 from fabricbench.analysis.findings import (
     ApplicationFindings,
     ApplicationOnFabric,
@@ -23,14 +22,15 @@ from fabricbench.analysis.findings import (
 )
 from fabricbench.analysis.material import Material
 from fabricbench.analysis.measured import CellMeasured, Floats, Side, log_of, workload_of
+from fabricbench.analysis.pairing import Pairing
 from fabricbench.chapters.chapter import Chapter, Found, OnPage, Records
 from fabricbench.model import Pattern
-from fabricbench.quantity import SECONDS_OF
 from fabricbench.record.workload_cells import COMMUNICATION_SHARE, OF_FIGURE, FigureFound
-from fabricbench.report.words import NOTHING, counted, outcome_words, share_words
+from fabricbench.report.words import NOTHING, WithInterval, counted, outcome_words, share_words, with_bounds
 from fabricbench.statistics.order import median_interval
-from fabricbench.statistics.ratios import paired_ratios
+from fabricbench.statistics.ratios import EXACT, Rounding, paired_ratios
 from fabricbench.table import Table, table
+from fabricbench.units import seconds_in
 
 METHOD = """
 Applications are judged by their own figure of merit, as they print it: a time, or a rate of which more is better. A launch counts
@@ -91,12 +91,10 @@ def application_tables(findings: Findings) -> list[tuple[str, Table]]:
     ]
 
 
-def figure_words(level: Interval, unit: str) -> str:
+def figure_words(level: Interval, unit: str) -> WithInterval:
     """Return `1,014 MFLOP/s (1,002 to 1,020)`."""
-    value = f"{_number(level.value)} {unit}"
-    if level.low is None or level.high is None:
-        return f"{value} (no interval)"
-    return f"{value} ({_number(level.low)} to {_number(level.high)})"
+    value = f"{_number(level.value)} {unit}".rstrip()
+    return with_bounds(value, level.low, level.high, _number)
 
 
 def _number(value: float) -> str:
@@ -104,8 +102,7 @@ def _number(value: float) -> str:
 
 
 def _times(one: ApplicationRatio) -> str:
-    bounds = "no interval" if one.low is None or one.high is None else f"{one.low:.3f} to {one.high:.3f}"
-    return f"{one.times:.3f} ({bounds})"
+    return with_bounds(f"{one.times:.3f}", one.low, one.high, "{:.3f}".format)
 
 
 def _records(findings: Findings) -> Records:
@@ -176,7 +173,8 @@ def _on_fabric(
         if values is None or np.isnan(values).all():
             continue
         unit = figure.told_in or figure.unit
-        level = median_interval(values / SECONDS_OF.get(unit, 1.0), confidence)
+        rounding = _rounding(side, cell.key, figure) if place else cell.rounding
+        level = median_interval(values / seconds_in(unit), confidence, rounding)
         yield ApplicationOnFabric(
             fabric=side.name,
             application=name,
@@ -219,10 +217,25 @@ def _of_values(pairings: Sequence[Pairing], figures: Figures, confidence: float)
                 is_pair = ~(np.isnan(a) | np.isnan(b))
                 if not is_pair.any() or min(a[is_pair].min(), b[is_pair].min()) <= 0:
                     continue  # a ratio of the others would be one of the blocks in which it happened to be positive
-                ratios = paired_ratios((log_of(b) - log_of(a))[np.newaxis, :], confidence)
+                of_a, of_b = (_rounding(side, key, figure) for side in (pairing.a, pairing.b))
+                logs = (log_of(b) - log_of(a))[np.newaxis, :]
+                ratios = paired_ratios(logs, confidence, rounding=of_a.against(of_b))
                 bounds = [None if np.isnan(end[0]) else float(end[0]) for end in (ratios.low, ratios.high)]
                 found = Interval(value=float(ratios.ratio[0]), low=bounds[0], high=bounds[1])
                 yield _ratio(name, figure, (pairing.a.name, pairing.b.name), found, int(ratios.launches[0]))
+
+
+def _rounding(side: Side, key: CellKey, figure: FigureFound) -> Rounding:
+    """Return what the digits that were printed of a further figure make of its logarithms, the mean over launches."""
+    parts = [launch.summary.workload for launch in side.launches]
+    found = [
+        one.printed_step / one.value
+        for part in parts
+        if part is not None and part.figures and workload_of(part) == key.workload
+        for one in part.figures
+        if one.name == figure.name and one.printed_step is not None and one.value > 0
+    ]
+    return Rounding.of(float(np.mean(found))) if found else EXACT
 
 
 def _ratio(

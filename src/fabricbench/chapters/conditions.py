@@ -21,7 +21,14 @@ from fabricbench.analysis.summary import over_launches
 from fabricbench.chapters.chapter import Chapter, Found, NamedTables, Records, rows_of
 from fabricbench.model import Layer, Model
 from fabricbench.quantity import count
-from fabricbench.report.drawing.axes import HAS_INTERVAL, TIMES_LABELS, colour_channel, ratio_domain, ratio_ticks
+from fabricbench.report.drawing.axes import (
+    HAS_INTERVAL,
+    TIMES_LABELS,
+    colour_channel,
+    ratio_domain,
+    ratio_ticks,
+    shape_channel,
+)
 from fabricbench.report.drawing.figure import (
     UNDECIDED,
     Figure,
@@ -29,8 +36,8 @@ from fabricbench.report.drawing.figure import (
     Spec,
     mark,
     origin_note,
+    ratio_note,
     sentences,
-    span_words,
     tooltip,
 )
 from fabricbench.report.words import (
@@ -42,6 +49,7 @@ from fabricbench.report.words import (
     in_report_order,
     interval_words,
     size_words,
+    spoken,
 )
 from fabricbench.table import Table, table
 
@@ -108,10 +116,10 @@ def find(material: Material) -> Found:
 
 def _grid(material: Material, sides: Sequence[Side]) -> Iterator[GridCell]:
     first = sides[0]
-    compared = {_names(one): one for one in material.cells if one.fabric_a == first.name}
+    compared = {(one.fabric_b, one.key): one for one in material.cells if one.fabric_a == first.name}
     for side in sides:
         for key, cell in side.cells.items():
-            found = compared.get((side.name, key.layer, key.pattern, key.receive, key.variant, key.message_bytes))
+            found = compared.get((side.name, key))
             gain = None if found is None else advantage(found)
             yield GridCell(
                 network=side.fabric.network,
@@ -119,14 +127,10 @@ def _grid(material: Material, sides: Sequence[Side]) -> Iterator[GridCell]:
                 fabric=side.name,
                 first=first.fabric.condition,
                 key=key,
-                median=over_launches(cell.launch_values, material.confidence),
+                median=over_launches(cell.launch_values, material.confidence, cell.rounding),
                 gain=None if gain is None else Interval(value=gain.value, low=gain.low, high=gain.high),
                 comparison=found,
             )
-
-
-def _names(one: Comparison) -> tuple[object, ...]:
-    return one.fabric_b, one.layer, one.pattern, one.receive, one.variant, one.message_bytes
 
 
 def _settings(side: Side) -> Iterator[SettingRead]:
@@ -277,7 +281,6 @@ def settings_table(findings: Findings) -> Table:
 
 def condition_gains(findings: Findings, *, is_interactive: bool = False) -> Figure | None:
     """Return how many times better each condition is than the first one: a panel for each, networks beside each other."""
-    del is_interactive  # the page needs no other figure than paper
     shown = [one for one in rows_of(findings, GRID, GridCell) if one.gain is not None]
     if not shown:
         return None
@@ -287,21 +290,25 @@ def condition_gains(findings: Findings, *, is_interactive: bool = False) -> Figu
     ends = [end for one in shown if one.gain for end in (one.gain.value, one.gain.low, one.gain.high) if end]
     domain = ratio_domain(ends, findings.margin)
     panels = tuple(
-        _panel(findings, f"{layer.value}, {condition} over {group[0].first}", group, domain)
+        _panel(findings, f"{layer.value}, {condition} over {group[0].first}", group, domain, is_interactive)
         for (layer, condition), group in groups.items()
     )
+    launches = (one.comparison.launches for one in shown if one.comparison)
+    rests_on = ratio_note(findings, launches, "blocks")
     caption = sentences(
         "Point: how many times better a condition is than the first one of the same network (right of 1: better), by the ratio of "
         f"geometric means over launches, paired by block. In each row from above: "
         f"{', '.join(dict.fromkeys(one.network for one in shown))}. Grey band: the margin.",
-        f"n = {span_words(one.comparison.launches for one in shown if one.comparison)} blocks, "
-        f"{findings.confidence * 100:g} % intervals, each of its row alone.",
+        rests_on,
         origin_note(findings),
     )
-    return Figure("condition-gains", "What a condition is worth on each network", caption, panels, grid_table(findings))
+    title = "What a condition is worth on each network"
+    return Figure("condition-gains", title, caption, panels, grid_table(findings), rests_on=rests_on)
 
 
-def _panel(findings: Findings, title: str, group: Sequence[GridCell], domain: tuple[float, float]) -> Panel:
+def _panel(
+    findings: Findings, title: str, group: Sequence[GridCell], domain: tuple[float, float], is_interactive: bool
+) -> Panel:
     rows = [_row(findings, one) for one in group]
     labels = list(dict.fromkeys(row["label"] for row in rows))
     networks = list(dict.fromkeys(one.network for one in group))
@@ -320,7 +327,8 @@ def _panel(findings: Findings, title: str, group: Sequence[GridCell], domain: tu
     y: Spec = {"field": "label", "type": "nominal", "sort": labels, "title": None, "axis": axis}
     place: Spec = {"y": y, "yOffset": {"field": "network", "type": "nominal", "sort": networks}}
     hint = tooltip("test", "network", "times better", "verdict")
-    colour = {"color": colour_channel(findings)}
+    colour = {"color": colour_channel(findings, has_legend=not is_interactive)}
+    shape = {"shape": shape_channel(findings, has_legend=not is_interactive)}
     margin = [{"value": 1 / (1 + findings.margin), "end": 1 + findings.margin}]
     layers = [
         mark("rect", {"x": x, "x2": {"field": "end"}}, rows=margin, color=UNDECIDED, opacity=0.22),
@@ -332,7 +340,9 @@ def _panel(findings: Findings, title: str, group: Sequence[GridCell], domain: tu
             keep=[HAS_INTERVAL],
             strokeWidth=2,
         ),
-        mark("point", {**place, **colour, "x": x, "tooltip": hint}, rows=rows, filled=True, size=40, opacity=1),
+        mark(
+            "point", {**place, **colour, **shape, "x": x, "tooltip": hint}, rows=rows, filled=True, size=40, opacity=1
+        ),
     ]
     tags = {"layer": group[0].key.layer.value}
     return Panel(title, {"layer": layers}, tags, height=ROW_HEIGHT * len(labels) * len(networks) + 6)
@@ -342,7 +352,7 @@ def _row(findings: Findings, one: GridCell) -> dict[str, Any]:
     assert one.gain is not None  # noqa: S101 - others are not drawn
     size = size_words(one.key.message_bytes)
     return {
-        "label": f"{PATTERN_WORDS[one.key.pattern]} {size}" + (f", {one.key.variant}" if one.key.variant else ""),
+        "label": ", ".join((f"{PATTERN_WORDS[one.key.pattern]} {size}", *one.key.variant_words)),
         "fabric": one.fabric,
         "network": one.network,
         "value": one.gain.value,
@@ -363,11 +373,14 @@ def lines(findings: Findings) -> Sequence[str]:
         beyond = sum(one.verdict in (InteractionVerdict.MORE, InteractionVerdict.LESS) for one in found)
         same = sum(one.verdict is InteractionVerdict.SAME for one in found)
         still_open = sum(one.verdict is InteractionVerdict.OPEN for one in found)
-        told.append(
-            f"Of {count(len(found), 'interaction')}, {beyond} are shown beyond the margin, "
-            f"{len(found) - beyond - same - still_open} perhaps within it, {same} are shown to be none within it, "
-            f"{still_open} are open."
-        )
+        kinds = {
+            "shown beyond the margin": beyond,
+            "shown, perhaps within the margin": len(found) - beyond - same - still_open,
+            "shown to be within the margin": same,
+            "open": still_open,
+        }
+        how_many = spoken([f"{number} {words}" for words, number in kinds.items() if number])
+        told.append(f"Of {count(len(found), 'interaction')}: {how_many}.")
     return (
         told
         + [

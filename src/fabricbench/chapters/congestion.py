@@ -245,14 +245,16 @@ def congestion(findings: Findings, *, is_interactive: bool = False) -> Figure | 
         return None
     pairs = span_words(one.launches for one in findings.congestions)
     samples = span_words(one.samples_a_launch for one in findings.congestions)
+    level = f"{findings.confidence * 100:g} %"
+    rests_on = f"Geometric mean over n = {pairs} launches, each against itself, {level} intervals (t on log ratios)."
     caption = sentences(
         "Congestion impact factor: beside the congestor over alone, the inverse of rates, so that right of 1 is worse. "
-        f"Geometric mean over n = {pairs} launches, each against itself, {findings.confidence * 100:g} % intervals (t on "
-        f"log ratios). Tails are each launch's, from {samples} samples: of fewer than 1,000, p99.9 is nearly the worst.",
+        f"{rests_on} Tails are each launch's, from {samples} samples: of fewer than 1,000, p99.9 is nearly the worst.",
         origin_note(findings),
     )
     behind = congestion_table(findings.congestions)
-    return Figure("congestion", "What a congestor does", caption, panels, behind, fold_title="Tails: p99 and p99.9")
+    title, fold = "What a congestor does", "Tails: p99 and p99.9"
+    return Figure("congestion", title, caption, panels, behind, fold_title=fold, rests_on=rests_on)
 
 
 def _impact_of(one: Congestion, statistic: str) -> Interval | None:
@@ -286,7 +288,7 @@ def _impact_panel(
                     "impact": factor_words(impact),
                     "alone": interval_words(key.metric, one.isolated),
                     "congested": interval_words(key.metric, one.congested),
-                    "n": f"{one.launches} pairs, {one.samples_a_launch:,} samples a launch",
+                    "n": f"{counted(one.launches, 'pair')}, {one.samples_a_launch:,} samples a launch",
                 }
             )
     if not rows:
@@ -418,7 +420,7 @@ def _goodput_panel(findings: Findings, group: list[Topology], ends: list[float],
     layers = [
         mark(
             "rule",
-            {"y": {**y, "field": "link"}, "color": colour_channel(findings)},
+            {"y": {**y, "field": "link"}, "color": shared["color"]},
             keep=[CHOSEN, "isValid(datum.link)"],
             strokeDash=[1, 3],
             strokeWidth=1.25,

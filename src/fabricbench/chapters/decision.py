@@ -6,11 +6,22 @@ from collections.abc import Iterable, Sequence
 
 from fabricbench.analysis.change import is_change
 from fabricbench.analysis.decide import find_decision
-from fabricbench.analysis.findings import BreakEven, BreakEvenKind, DecisionFindings, Findings, Interval
+from fabricbench.analysis.findings import (
+    Basis,
+    BreakEven,
+    BreakEvenKind,
+    Counting,
+    DecisionFindings,
+    Findings,
+    Interval,
+    LeftOut,
+)
+from fabricbench.analysis.lost_launches import unequal_starts
 from fabricbench.analysis.material import Material
 from fabricbench.analysis.rows import choose_rows
-from fabricbench.chapters.chapter import Chapter, Found, OnPage
+from fabricbench.chapters.chapter import Chapter, Found
 from fabricbench.quantity import count
+from fabricbench.record.account import account_of
 from fabricbench.report.words import NOTHING, factor_words, share_words
 from fabricbench.table import Table, table
 
@@ -29,7 +40,21 @@ def find(material: Material) -> Found:
     if is_change(material.pairings):
         return {}
     rows = [row.key for row in choose_rows(material.sides, material.ladder) if row.is_leading]
-    return {"decision": find_decision(material.sides, material.decision, material.level, rows=rows)}
+    found = find_decision(material.sides, material.decision, material.level, rows=rows)
+    if found is not None:
+        found = found.model_copy(update={"notes": (*_unequal(material), *found.notes)})
+    return {"decision": found}
+
+
+def _unequal(material: Material) -> Iterable[str]:
+    """Yield where starts were lost more often on one fabric than chance makes, which no score counts."""
+    runs = {run.path: run for side in material.sides for run in side.runs}.values()
+    for one in unequal_starts([account_of(run) for run in runs], material.confidence):
+        worse, better = one.worse, one.better
+        yield (
+            f"{worse.lost} of {count(worse.starts, 'start')} on {worse.fabric} gave nothing, {better.lost} of {better.starts} on "
+            f"{better.fabric}: more than chance makes, and scores and costs are of the others alone"
+        )
 
 
 def decision_tables(findings: Findings) -> list[tuple[str, Table]]:
@@ -56,8 +81,8 @@ def decision_lines(findings: Findings) -> tuple[str, ...]:
     return (
         _first(found),
         *_cheapest(found),
-        *(f"{_break_even(one, found)}." for one in found.break_evens),
-        *(f"Left out for all fabrics: {one.what} ({one.why})." for one in found.left_out),
+        *(f"{_break_even(one, found)}." for one in found.break_evens if not found.missing_share),
+        *(f"Left out for all fabrics: {one.what} ({one.why})." for one in found.left_out if one not in _missing(found)),
         *(f"{note[0].upper()}{note[1:]}." for note in found.notes),
         WHAT_IT_IS_OF,
     )
@@ -69,6 +94,7 @@ def _score_table(found: DecisionFindings) -> Table:
         (
             one.fabric,
             _times(one.score, is_reference=one.fabric == reference),
+            _times(one.geometric, is_reference=one.fabric == reference),
             _places(one.places),
             _chance(one.probability_first),
             NOTHING if one.cost is None else _money(one.cost.total, found.currency),
@@ -80,7 +106,8 @@ def _score_table(found: DecisionFindings) -> Table:
     ]
     columns = (
         "Fabric",
-        f"Times {reference} (interval)",
+        f"{'Work in the same time' if found.basis is Basis.WORK else 'Geometric score'}, times {reference} (interval)",
+        f"Geometric score, times {reference} (interval)",
         "Place",
         "First with probability",
         f"{_nodes(found)}",
@@ -88,11 +115,13 @@ def _score_table(found: DecisionFindings) -> Table:
         "Place by cost",
         "Cheapest with probability",
     )
-    made = table(columns, rows, range(1, 8))
+    made = table(columns, rows, range(1, 9))
     if not found.cost_ranks:
-        for column in (7, 6, 5):
+        for column in (8, 7, 6):
             made = made.without(column)
-    return made if any(one.cost is not None for one in found.fabrics) else made.without(4)
+    if all(one.cost is None for one in found.fabrics):
+        made = made.without(5)
+    return made.without(2) if found.basis is Basis.GEOMETRIC or len(found.tests) == 1 else made
 
 
 def _weight_table(found: DecisionFindings) -> Table:
@@ -100,7 +129,8 @@ def _weight_table(found: DecisionFindings) -> Table:
     rows = [
         (one.what, share_words(one.share), *(factor_words(times) for times in one.times[1:])) for one in found.tests
     ]
-    columns = ("Test", "Share of the weight", *(f"{name}, times {names[0]}" for name in names[1:]))
+    share = f"Share of {_whole(found)}"
+    columns = ("Test", share[0].upper() + share[1:], *(f"{name}, times {names[0]}" for name in names[1:]))
     return table(columns, rows, range(1, len(columns)))
 
 
@@ -114,19 +144,69 @@ def _break_even_table(found: DecisionFindings) -> Table:
 
 def _first(found: DecisionFindings) -> str:
     """Return who is first and how sure that is; those that no test separates are named together."""
-    what = f"Over the {count(len(found.tests), 'test')} weighed{'' if found.has_weights else ' equally'}"
+    what = _what_counts(found)
     top, reference = found.ranks[0], found.fabrics[0].fabric
     best = next(one for one in found.fabrics if one.fabric == top[0])
     probably = _probably(best.probability_first)
+    if found.missing_share:
+        return _over_the_rest(found, top)
     if len(top) == 1:
-        beside = "" if best.fabric == reference else f", {factor_words(best.score)} as good as {reference}"
+        beside = "" if best.fabric == reference else f", {factor_words(best.score)} {_as_good(found)} {reference}"
         return f"{what} {best.fabric} is first{probably}{beside}."
     also = f"; {best.fabric} is first{probably}" if probably else ""
     return f"{what} {_list(top)} share the first place, no test separates them at {found.confidence * 100:g} %{also}."
 
 
+def _what_counts(found: DecisionFindings) -> str:
+    """Return over what a fabric is first: how the tests count, which is of time or of a geometric score."""
+    tests, first = count(len(found.tests), "test"), found.fabrics[0].fabric
+    if len(found.tests) == 1:
+        return f"In {found.tests[0].what}"
+    if found.basis is Basis.GEOMETRIC:
+        return f"By the geometric score of the {tests} weighed{'' if found.has_weights else ' equally'}"
+    match found.counting:
+        case Counting.RUNS:
+            return f"Over the runs of the {tests} weighed"
+        case Counting.SHARE_OF_TIME:
+            return f"Over the {tests}, by their shares of the time on {first},"
+        case Counting.EQUAL_TIME | Counting.SCORE:
+            return f"Over the {tests}, each the same share of the time on {first},"
+
+
+def _as_good(found: DecisionFindings) -> str:
+    return "as much work in the same time as" if found.basis is Basis.WORK else "as good as"
+
+
+def _whole(found: DecisionFindings) -> str:
+    """Return what shares are of."""
+    if found.basis is Basis.GEOMETRIC or not found.fabrics:
+        return "the weight"
+    return f"the time on {found.fabrics[0].fabric}"
+
+
+def _missing(found: DecisionFindings) -> list[LeftOut]:
+    """Return the first tests whose weight has no data, which the first line names."""
+    missing = [one for one in found.left_out if one.share is not None or not found.has_weights]
+    return missing[:TESTS_NAMED] if found.missing_share else []
+
+
+def _over_the_rest(found: DecisionFindings, top: Sequence[str]) -> str:
+    """Return what the scores come to where a part of the weight has no data: nobody is first over all."""
+    named = "; ".join(f"{one.what} ({one.why})" for one in _missing(found))
+    more = len([one for one in found.left_out if one.share is not None or not found.has_weights]) - TESTS_NAMED
+    others = f" and {more} more" if more > 0 else ""
+    ahead = f"{_list(top)} {'is' if len(top) == 1 else 'are'} ahead"
+    return (
+        f"No fabric is first: {share_words(found.missing_share)} of the weight has no data, {named}{others}. Over the other "
+        f"{share_words(1.0 - found.missing_share)} alone, in {count(len(found.tests), 'test')}, {ahead}."
+    )
+
+
 def _cheapest(found: DecisionFindings) -> Iterable[str]:
     if not found.cost_ranks:
+        return
+    if found.missing_share:
+        yield "Nor is it known with which fabric the same work is cheapest: that rests on the whole weight."
         return
     top, reference = found.cost_ranks[0], found.fabrics[0].fabric
     best = next(one for one in found.fabrics if one.fabric == top[0])
@@ -136,8 +216,16 @@ def _cheapest(found: DecisionFindings) -> Iterable[str]:
         also = f"; {best.fabric} is cheapest{probably}" if probably else ""
         yield f"No test separates what the same work costs with {_list(top)}{also}."
         return
-    beside = "" if best.fabric == reference else f", {factor_words(best.cost_of_work)} what it costs with {reference}"
+    beside = f", {factor_words(best.cost_of_work)} what it costs with {reference}"
+    if best.fabric == reference:
+        faster = next(one for one in found.fabrics if one.fabric == _leading(found, reference))
+        beside = f"; with {faster.fabric} it costs {factor_words(faster.cost_of_work)} as much"
     yield f"The same work is cheapest with {best.fabric}{probably}{beside} ({count(found.nodes, 'node')}{years})."
+
+
+def _leading(found: DecisionFindings, reference: str) -> str:
+    """Return the best fabric by its score beside the first one."""
+    return next(name for rank in found.ranks for name in rank if name != reference)
 
 
 def _probably(probability: float | None) -> str:
@@ -169,7 +257,8 @@ def _condition(one: BreakEven, found: DecisionFindings) -> str:
                 "pays" if one.kind is BreakEvenKind.WEIGHT else "is ahead",
                 "has" if len(named) == 1 else "have",
             )
-            return f"{verb} if {_list(named)} {have} more than {share_words(value)} of the weight"
+            of_what = "the weight" if found.basis is Basis.GEOMETRIC else f"the time on {one.against}"
+            return f"{verb} if {_list(named)} {have} more than {share_words(value)} of {of_what}"
 
 
 def _bounds(one: BreakEven, found: DecisionFindings) -> str:
@@ -228,5 +317,5 @@ CHAPTER = Chapter(
     needs="two fabrics or more that were measured alike; weights and prices by [decision] of the campaign",
     find=find,
     tables=decision_tables,
-    on_page=OnPage(lines=decision_lines),
+    lines=decision_lines,
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from math import isnan
 
 import polars as pl
 
@@ -19,8 +20,8 @@ from fabricbench.model import Model, Pattern
 from fabricbench.published.farms import published_farm
 from fabricbench.quantity import format_bytes
 from fabricbench.record.farm_lines import DONE, JOBS, LOST, RETRIED, STAGING_SHARE
-from fabricbench.record.manifest import WITHOUT
-from fabricbench.report.words import NOTHING, counted, share_interval_words, spoken
+from fabricbench.record.setup import lost_words
+from fabricbench.report.words import NOTHING, counted, share_interval_words, spoken, with_bounds
 from fabricbench.statistics.order import Estimate, median_interval
 from fabricbench.statistics.proportion import clustered_interval, wilson_interval
 from fabricbench.table import Table, table
@@ -33,8 +34,9 @@ an hour are the median over launches with its interval; so is the time lost to s
 could have run and waited for its input; both are of the launches that did a job. Jobs are counted over every launch that came to
 its end, also where none was done. The share done has an interval at {level} that does not take the same job in another launch as a
 new one: Wilson's (1927) for as many jobs as a launch has, for fewer where launches differ by more than chance (Korn and Graubard
-1998: launches are clusters). A farm's time is compared as every other cell is, paired by block, and judged only where as many jobs
-were done.
+1998: launches are clusters). A farm's time is compared as every other cell is, paired by block, for as many jobs done: it is that
+of all jobs at the rate at which a launch did those that it did. A side of which more than a tenth of the jobs failed for good wins
+nothing.
 """
 
 
@@ -98,7 +100,7 @@ def _on_fabric(
     side: Side, key: CellKey, counts: Sequence[dict[str, float]], cell: CellMeasured | None, confidence: float
 ) -> FarmOnFabric:
     jobs, done, retried, lost = ([int(one.get(name, 0)) for one in counts] for name in (JOBS, DONE, RETRIED, LOST))
-    moved = f" {key.variant[key.variant.index(WITHOUT) :]}" if WITHOUT in key.variant else ""
+    moved = f" {lost_words(key.lost_nodes)}" if key.lost_nodes else ""
     return FarmOnFabric(
         fabric=side.name,
         farm=f"{key.workload}{moved}",
@@ -106,7 +108,7 @@ def _on_fabric(
         idle=done.count(0),
         jobs_per_hour=None
         if cell is None
-        else _median(cell.values[DONE] / (cell.launch_values * 1e-9) * 3600, confidence),
+        else _median(cell.values[JOBS] / (cell.launch_values * 1e-9) * 3600, confidence),
         staging_share=None if cell is None else _median(cell.values[STAGING_SHARE], confidence),
         jobs=sum(jobs),
         done=sum(done),
@@ -204,11 +206,9 @@ def _sentences(rows: Sequence[FarmOnFabric]) -> Iterator[str]:
 
 
 def _rate(level: Interval | None) -> str:
-    if level is None:
+    if level is None or isnan(level.value):
         return NOTHING
-    if level.low is None or level.high is None:
-        return f"{level.value:,.0f} (no interval)"
-    return f"{level.value:,.0f} ({level.low:,.0f} to {level.high:,.0f})" if level.value == level.value else NOTHING
+    return with_bounds(f"{level.value:,.0f}", level.low, level.high, "{:,.0f}".format)
 
 
 CHAPTER = Chapter(

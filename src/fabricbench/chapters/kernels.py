@@ -13,7 +13,7 @@ from fabricbench.analysis.material import Material
 from fabricbench.chapters.chapter import Chapter, Found, OnPage, Records
 from fabricbench.chapters.orders import Gain, order_line
 from fabricbench.published import PublishedKernel, published_kernels
-from fabricbench.report.drawing.axes import HAS_INTERVAL, colour_channel, connection
+from fabricbench.report.drawing.axes import HAS_INTERVAL, colour_channel, connection, ratio_ticks, shape_channel
 from fabricbench.report.drawing.figure import (
     AHEAD_OPACITY,
     UNDECIDED,
@@ -22,11 +22,11 @@ from fabricbench.report.drawing.figure import (
     Spec,
     mark,
     origin_note,
+    ratio_note,
     sentences,
-    span_words,
     tooltip,
 )
-from fabricbench.report.words import NOTHING, counted, outcome_words, share_words
+from fabricbench.report.words import NOTHING, counted, outcome_words, share_words, with_bounds
 from fabricbench.table import Table, table
 
 METHOD = """
@@ -145,9 +145,7 @@ def study_table(findings: Findings) -> Table:
 
 def seconds_words(interval: Interval) -> str:
     """Return `12.3 s (12.1 to 12.6)`."""
-    if interval.low is None or interval.high is None:
-        return f"{interval.value:.4g} s (no interval)"
-    return f"{interval.value:.4g} s ({interval.low:.4g} to {interval.high:.4g})"
+    return with_bounds(f"{interval.value:.4g} s", interval.low, interval.high, "{:.4g}".format)
 
 
 def number_words(value: float | None) -> str:
@@ -157,16 +155,12 @@ def number_words(value: float | None) -> str:
 
 def interval_text(interval: Interval) -> str:
     """Return `3.14 (3.05 to 3.20)`."""
-    bounds = (
-        "no interval" if interval.low is None or interval.high is None else f"{interval.low:.2f} to {interval.high:.2f}"
-    )
-    return f"{interval.value:.2f} ({bounds})"
+    return with_bounds(f"{interval.value:.2f}", interval.low, interval.high, "{:.2f}".format)
 
 
 def ratio_words(one: Sensitivity) -> str:
     """Return a ratio with its interval."""
-    bounds = "no interval" if one.low is None or one.high is None else f"{one.low:.3f} to {one.high:.3f}"
-    return f"{one.ratio:.3f} ({bounds})"
+    return with_bounds(f"{one.ratio:.3f}", one.low, one.high, "{:.3f}".format)
 
 
 def leader_of(one: Sensitivity) -> str | None:
@@ -210,10 +204,7 @@ def _compared_together(one: Sensitivity) -> tuple[str, ...]:
 def _order_line(group: Sequence[Sensitivity]) -> str:
     """Return who gains most by the faster network and who least; those whose order is not settled together."""
     gains = [
-        Gain(
-            str(one.kernel).partition(" on ")[0], one.ratio, leader_of(one) if one.is_decided else None, one.is_settled
-        )
-        for one in group
+        Gain(one.kernel.name, one.ratio, leader_of(one) if one.is_decided else None, one.is_settled) for one in group
     ]
     return order_line(gains, group[0].faster, group[0].slower)
 
@@ -253,16 +244,15 @@ def kernel_ratios(findings: Findings, *, is_interactive: bool = False) -> Figure
         return None
     ends = [end for group in groups.values() for one in group for end in (one.ratio, one.low, one.high) if end]
     panels = tuple(_ratio_panel(findings, *names, group, ends) for names, group in groups.items())
-    n = span_words(one.launches for group in groups.values() for one in group)
+    rests_on = ratio_note(findings, (one.launches for group in groups.values() for one in group))
     caption = sentences(
         "Time on the slower fabric over time on the faster one; 1: the network makes no difference. Filled: faster; paler: ahead, "
         "perhaps by less than matters; hollow and grey: equivalent, or not enough data.",
-        f"n = {n} pairs of launches, {findings.confidence * 100:g} % intervals, each of its row alone.",
+        rests_on,
         origin_note(findings),
     )
-    return Figure(
-        "kernel-ratios", "What the network is worth to each kernel", caption, panels, sensitivity_table(findings)
-    )
+    title = "What the network is worth to each kernel"
+    return Figure("kernel-ratios", title, caption, panels, sensitivity_table(findings), rests_on=rests_on)
 
 
 def kernel_split(findings: Findings, *, is_interactive: bool = False) -> Figure | None:
@@ -277,23 +267,25 @@ def kernel_split(findings: Findings, *, is_interactive: bool = False) -> Figure 
     caption = sentences(
         "Shares of all ranks' time in the timed part, by the profile of each run.", origin_note(findings)
     )
-    return Figure("kernel-split", "Computing and communication", caption, panels, kernel_table(findings))
+    return Figure(
+        "kernel-split", "Computing and communication", caption, panels, kernel_table(findings), key=(), rests_on=""
+    )
 
 
 def speed_up(findings: Findings, *, is_interactive: bool = False) -> Figure | None:
     """Return the speed-up of each kernel over its fewest ranks, a panel for each kernel."""
-    del is_interactive
     kernels = findings.kernels
     if kernels is None or not kernels.speed_ups:
         return None
     titles = dict.fromkeys(_title(one.kernel.benchmark, one.kernel.problem_class) for one in kernels.speed_ups)
-    panels = tuple(_speed_up_panel(findings, kernels, title) for title in titles)
+    panels = tuple(_speed_up_panel(findings, kernels, title, is_interactive) for title in titles)
+    rests_on = f"{findings.confidence * 100:g} % intervals, paired by block."
     caption = sentences(
         "Time on the fewest ranks over time on so many; the grey line is as many times as there are more ranks.",
-        f"{findings.confidence * 100:g} % intervals, paired by block.",
+        rests_on,
         origin_note(findings),
     )
-    return Figure("speed-up", "Speed-up", caption, panels, speed_up_table(findings))
+    return Figure("speed-up", "Speed-up", caption, panels, speed_up_table(findings), rests_on=rests_on)
 
 
 def _title(benchmark: str, problem_class: str) -> str:
@@ -321,12 +313,17 @@ def _ratio_panel(
         }
         for one in group
     ]
-    domain = [min(0.95, *ends) / 1.03, max(1.05, *ends) * 1.03]
+    domain = min(0.95, *ends) / 1.03, max(1.05, *ends) * 1.03
     x: Spec = {
         "field": "value",
         "type": "quantitative",
-        "scale": {"type": "log", "domain": domain, "nice": False},
-        "axis": {"title": f"time on {slower} / time on {faster}", "tickCount": 5, "labelOverlap": True, "format": "~g"},
+        "scale": {"type": "log", "domain": list(domain), "nice": False},
+        "axis": {
+            "title": f"time on {slower} / time on {faster}",
+            "values": ratio_ticks(*domain),
+            "labelOverlap": "greedy",
+            "format": ".4~g",
+        },
     }
     y: Spec = {
         "field": "kernel",
@@ -339,8 +336,9 @@ def _ratio_panel(
     strength: Spec = {"field": "strength", "type": "quantitative", "scale": None, "legend": None}
     fabric = colour_channel(findings)
     look: Spec = {"condition": {**fabric, "test": "datum.fabric !== ''"}, "value": UNDECIDED}
+    shape: Spec = {"condition": {**shape_channel(findings), "test": "datum.fabric !== ''"}, "value": "diamond"}
     span = {"y": y, "x": {**x, "field": "low"}, "x2": {"field": "high"}, "color": look}
-    point = {"y": y, "x": x, "tooltip": hint, "fill": look, "stroke": look, "fillOpacity": strength}
+    point = {"y": y, "x": x, "tooltip": hint, "fill": look, "stroke": look, "shape": shape, "fillOpacity": strength}
     one_line = {"x": {"datum": 1.0, "type": "quantitative", "scale": x["scale"]}}
     layers = [
         mark("rule", one_line, rows=[{}], strokeDash=[3, 3], opacity=0.6),
@@ -395,7 +393,7 @@ def _split_panel(fabric: str, group: Sequence[KernelOnFabric]) -> Panel:
     return Panel(fabric, spec, {"left": fabric, "right": fabric}, height=ROW_HEIGHT * len(labels) + 6)
 
 
-def _speed_up_panel(findings: Findings, kernels: KernelFindings, title: str) -> Panel:
+def _speed_up_panel(findings: Findings, kernels: KernelFindings, title: str, is_interactive: bool) -> Panel:
     mine = [one for one in kernels.speed_ups if _title(one.kernel.benchmark, one.kernel.problem_class) == title]
     fewest = mine[0].fewest
     fabrics = list(dict.fromkeys(one.fabric for one in mine))
@@ -420,7 +418,9 @@ def _speed_up_panel(findings: Findings, kernels: KernelFindings, title: str) -> 
     highest = max([*ends, *(one.kernel.ranks / one.fewest for one in kernels.speed_ups)])
     scale: Spec = {"domain": [0, 1.05 * highest], "nice": False}
     y: Spec = {"field": "value", "type": "quantitative", "axis": {"title": "times faster"}, "scale": scale}
-    colour = colour_channel(findings)
+    colour = colour_channel(findings, has_legend=not is_interactive)
+    point: Spec = {"x": x, "y": y, "color": colour, "shape": shape_channel(findings, has_legend=not is_interactive)}
+    point["tooltip"] = tooltip("fabric", "ranks", "speed-up")
     ideal = [{"ranks": fewest, "value": 1.0}, {"ranks": most, "value": most / fewest}]
     layers = [
         mark("line", {"x": x, "y": y}, rows=ideal, color="#999999", strokeDash=[4, 4]),
@@ -428,9 +428,7 @@ def _speed_up_panel(findings: Findings, kernels: KernelFindings, title: str) -> 
         mark(
             "rule", {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour}, keep=[HAS_INTERVAL]
         ),
-        mark(
-            "point", {"x": x, "y": y, "color": colour, "tooltip": tooltip("fabric", "ranks", "speed-up")}, filled=True
-        ),
+        mark("point", point, filled=True, opacity=1),
     ]
     return Panel(title, {"data": {"values": rows}, "layer": layers}, {}, height=PLOT_HEIGHT)
 

@@ -9,10 +9,10 @@ from fabricbench.analysis.findings import Findings, NetworkMap, slowness_words
 from fabricbench.analysis.material import Material
 from fabricbench.analysis.network_map import confirmation_of, network_maps
 from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, Records
-from fabricbench.report.drawing.figure import Figure, Panel, origin_note, sentences, span_words, tooltip
-from fabricbench.report.drawing.heat import LEAST_REACH, ROW_HEIGHT, heat_spec
-from fabricbench.report.palette import OKABE_ITO
-from fabricbench.report.words import NOTHING, PATTERN_WORDS, size_words, value_words
+from fabricbench.report.drawing.figure import Figure, KeyEntry, Panel, origin_note, sentences, span_words, tooltip
+from fabricbench.report.drawing.heat import LEAST_REACH, NEUTRAL, ROW_HEIGHT, heat_spec, widest
+from fabricbench.report.palette import COLOURS
+from fabricbench.report.words import NOTHING, PATTERN_WORDS, size_words, value_parts, value_words, with_bounds
 from fabricbench.table import Table, table
 
 METHOD = """
@@ -25,9 +25,13 @@ NOT_AGAIN = "suspected: one run, not measured again"
 UNNAMED = "cannot be named yet: no cause explains it"
 MOST_UNEXPLAINED = 10
 """Rows of pairs without a cause in a table: the worst; every pair is in the matrix."""
-SLOW_COLOUR, FAST_COLOUR = OKABE_ITO[1], OKABE_ITO[0]
+SLOW_COLOUR, FAST_COLOUR = COLOURS[1], COLOURS[0]
 NAMES_INSIDE = 10
 """Hosts up to which the cells of a matrix have room for their numbers."""
+PALE = 0.3
+"""Of full colour, at most: what no test found slow."""
+AT_ONCE = {"rounds": ", disjoint pairs at once", "shifts": ", all ranks at once"}
+"""By schedule, what was under way beside a pair; the second is that of mpiGraph, whose matrices are imported."""
 OF_A_MAP = ("fabric", "layer", "pattern", "schedule", "message_bytes")
 """What names a map in every row that is of it."""
 
@@ -63,8 +67,12 @@ def lines(findings: Findings) -> Sequence[str]:
 
 def map_words(one: NetworkMap) -> str:
     """Return what a matrix is of: `myrinet, tcp pairs, 64 B`."""
-    rounds = ", disjoint pairs at once" if one.schedule == "rounds" else ""
-    return f"{one.fabric}, {one.layer.value} {PATTERN_WORDS[one.pattern]}, {size_words(one.message_bytes)}{rounds}"
+    at_once = AT_ONCE.get(one.schedule, "")
+    return f"{one.fabric}, {one.layer.value} {PATTERN_WORDS[one.pattern]}, {size_words(one.message_bytes)}{at_once}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
 
 
 def slow_table(maps: Sequence[NetworkMap]) -> Table:
@@ -73,7 +81,7 @@ def slow_table(maps: Sequence[NetworkMap]) -> Table:
         (
             map_words(one),
             slow.words,
-            f"{slow.slower:.0%} ({slow.slower_low:.0%} to {slow.slower_high:.0%})".replace("%", " %"),
+            with_bounds(_percent(slow.slower), slow.slower_low, slow.slower_high, _percent),
             "confirmed by a second run" if slow.is_confirmed else NOT_AGAIN,
         )
         for one in maps
@@ -114,11 +122,12 @@ def map_verdict(maps: Sequence[NetworkMap]) -> str:
     """Return what the matrices come to, in a sentence."""
     causes = [slow for one in maps for slow in one.slow]
     if not any(one.is_judged for one in maps):
-        return "Fewer than four hosts: causes cannot be told apart, so nobody is judged."
+        return maps[0].unjudged_words if maps else ""
     unnamed = [f"{map_words(one)}: {one.unnamed_words}" for one in maps if one.unnamed_words]
     groups = [f"{map_words(one)}: {one.groups_words}" for one in maps if one.groups_words]
     if not causes:
-        return " ".join([*(unnamed or ["No node, pair or direction is slow."]), *groups])
+        nobody = [f"{map_words(one)}: {one.nobody_words}" for one in maps if one.nobody_words]
+        return " ".join([*(unnamed or ["No node, pair or direction was found slow."]), *nobody, *groups])
     return " ".join([_grade_words({slow.is_confirmed for slow in causes}), *unnamed, *groups])
 
 
@@ -170,11 +179,11 @@ def matrix(findings: Findings, *, is_interactive: bool = False) -> Figure | None
     del is_interactive  # the page needs no other figure than paper
     if not findings.maps:
         return None
-    panels = tuple(_matrix_panel(one) for one in findings.maps)
+    panels = tuple(_matrix_panel(one, findings.margin) for one in findings.maps)
     n = span_words(one.launches for one in findings.maps)
     caption = sentences(
-        "From the host on the left to the one below, medians over launches. Orange is slower than the matrix's middle, "
-        "blue is faster; framed is what belongs to a node, pair or direction found slow (dashed: suspected).",
+        "From the host on the left to the one below, medians over launches. Full orange, and a frame, has what belongs to a node, "
+        "pair or direction found slow (dashed: suspected); what merely lies beside the middle by more than the margin is pale.",
         "Dotted frames: slower than the others explain, and nobody could be named."
         if any(one.unexplained for one in findings.maps)
         else "",
@@ -182,20 +191,36 @@ def matrix(findings: Findings, *, is_interactive: bool = False) -> Figure | None
         map_verdict(findings.maps),
         origin_note(findings),
     )
-    return Figure("matrix", "Every pair of hosts", caption, panels, pairs_table(findings.maps))
+    key = (
+        KeyEntry("faster than the matrix's middle", FAST_COLOUR),
+        KeyEntry(f"within the margin of {findings.margin * 100:g} % of it", NEUTRAL),
+        KeyEntry("slower", SLOW_COLOUR),
+    )
+    rests_on = f"Medians of n = {n} launches."
+    return Figure(
+        "matrix", "Every pair of hosts", caption, panels, pairs_table(findings.maps), key=key, rests_on=rests_on
+    )
 
 
-def _matrix_panel(one: NetworkMap) -> Panel:
+def _heat(one: NetworkMap, value: float, middle: float, margin: float, *, is_found: bool) -> float:
+    """Return the colour of a cell: none inside the margin, little where nobody was found slow, whatever scatter makes of it."""
+    slower = math.log(value / middle) * (1.0 if one.metric.is_lower_better else -1.0)
+    if abs(slower) <= math.log1p(margin):
+        return 0.0
+    reach = LEAST_REACH if is_found else LEAST_REACH / PALE
+    most = 1.0 if is_found else PALE
+    return max(-most, min(most, slower / reach))
+
+
+def _matrix_panel(one: NetworkMap, margin: float) -> Panel:
     values = sorted(value for row in one.matrix for value in row if value is not None)
     middle = values[len(values) // 2]
-    sign = -1.0 if one.metric.is_lower_better else 1.0
-    reach = max([LEAST_REACH, *(abs(math.log(value / middle)) for value in values)])
     rows = [
         {
             "label": source,
             "column": destination,
-            "heat": sign * -math.log(value / middle) / reach,
-            "shown": value_words(one.metric, value).split(" ")[0] if len(one.hosts) <= NAMES_INSIDE else "",
+            "heat": _heat(one, value, middle, margin, is_found=bool(_frame(one, source, destination))),
+            "shown": value_parts(one.metric, value).number if len(one.hosts) <= NAMES_INSIDE else "",
             "from": source,
             "to": destination,
             "median": value_words(one.metric, value),
@@ -207,10 +232,12 @@ def _matrix_panel(one: NetworkMap) -> Panel:
         if value is not None
     ]
     hint = tooltip("from", "to", "median", "found")
-    unit = value_words(one.metric, middle).split(" ")[1]
+    unit = value_parts(one.metric, middle).unit
     spec = heat_spec(rows, list(one.hosts), list(one.hosts), (FAST_COLOUR, SLOW_COLOUR), hint, f"to (numbers: {unit})")
     tags = {"left": one.fabric, "right": one.fabric, "layer": one.layer.value}
-    return Panel(map_words(one), spec, tags, height=max(ROW_HEIGHT * len(one.hosts), 90))
+    return Panel(
+        map_words(one), spec, tags, height=max(ROW_HEIGHT * len(one.hosts), 90), widest=widest(one.hosts, one.hosts)
+    )
 
 
 def _found(one: NetworkMap, source: str, destination: str) -> str:

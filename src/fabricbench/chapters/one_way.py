@@ -191,7 +191,7 @@ def _panel(findings: Findings, layer: Layer, fabric: str, group: list[OneWay], e
         "field": "value",
         "type": "quantitative",
         "scale": {"domain": [min(0.0, *ends), 1.05 * max(ends)], "nice": False},
-        "axis": {"labelExpr": TIME_LABELS, "title": "one-way latency", "tickCount": 4, "labelOverlap": True},
+        "axis": {"labelExpr": TIME_LABELS, "title": "one-way latency", "tickCount": 4, "labelOverlap": "greedy"},
     }
     y: Spec = {"field": "label", "type": "nominal", "sort": labels, "title": None, "axis": {"grid": False}}
     hint = tooltip(
@@ -201,7 +201,7 @@ def _panel(findings: Findings, layer: Layer, fabric: str, group: list[OneWay], e
         mark(
             "bar",
             {"y": y, "x": {**x, "stack": None}, "color": colour_channel(findings), "tooltip": hint},
-            opacity=0.75,
+            opacity=0.9,
             height={"band": 0.6},
         ),
         mark(

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fabricbench.analysis.channels import bus_factor
-from fabricbench.analysis.crossovers import cell_key
 from fabricbench.analysis.findings import (
     CellKey,
     Coefficient,
@@ -25,22 +23,25 @@ from fabricbench.analysis.measured import CellMeasured, Side
 from fabricbench.analysis.summary import interval, over_launches, scaled
 from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage
 from fabricbench.model import Metric
-from fabricbench.patterns import PATTERNS, Family
+from fabricbench.pattern_facts import Family
+from fabricbench.patterns import PATTERNS, bus_factor
 from fabricbench.report.drawing.figure import (
     AHEAD_OPACITY,
     Figure,
+    KeyEntry,
     Panel,
     origin_note,
+    ratio_note,
     sentences,
-    span_words,
     tooltip,
 )
-from fabricbench.report.drawing.heat import LEAST_REACH, ROW_HEIGHT, heat_spec
+from fabricbench.report.drawing.heat import LEAST_REACH, NEUTRAL, ROW_HEIGHT, heat_spec, widest
 from fabricbench.report.palette import colour_range, fabric_names
 from fabricbench.report.words import (
     MINUS,
     NOTHING,
     PATTERN_WORDS,
+    counted,
     in_report_order,
     interval_words,
     outcome_words,
@@ -60,7 +61,7 @@ barrier before each call, averaged over ranks, as OSU prints it; back to back th
 prints it. Bus bandwidth is as the NCCL tests define it, overlap as IMB-NBC does.
 """
 FARTHEST = math.log(4)
-SIGNS = {Verdict.EQUIVALENT: "=", Verdict.NOT_ENOUGH_DATA: "?"}
+SIGNS = {Verdict.EQUIVALENT: "=", Verdict.NOT_ENOUGH_DATA: "?", Verdict.NOT_RESOLVABLE: "?"}
 
 
 def find(material: Material) -> Found:
@@ -81,7 +82,7 @@ def find(material: Material) -> Found:
 def _operation(side: Side, cell: CellMeasured, confidence: float) -> Operation:
     facts, values = cell.facts, cell.launch_values
     moved = facts.operation_bytes if PATTERNS[cell.key.pattern].has_size else 0.0
-    algorithm = interval(median_interval(moved * 8e9 / values, confidence)) if moved else None
+    algorithm = interval(median_interval(moved * 8e9 / values, confidence, cell.rounding)) if moved else None
     factor = bus_factor(cell.key.pattern, len(facts.ranks))
 
     def told(name: str) -> Interval | None:
@@ -95,7 +96,7 @@ def _operation(side: Side, cell: CellMeasured, confidence: float) -> Operation:
         ranks=len(facts.ranks),
         launches=int(np.count_nonzero(~np.isnan(values))),
         samples=cell.pooled.size,
-        time=interval(median_interval(values, confidence)),
+        time=interval(median_interval(values, confidence, cell.rounding)),
         algorithm_bandwidth=algorithm,
         bus_factor=factor,
         bus_bandwidth=None if algorithm is None or factor is None else scaled(algorithm, factor),
@@ -116,7 +117,7 @@ def _coefficients(cells: Sequence[Comparison]) -> list[Coefficient]:
 
     return [
         Coefficient(
-            key=cell_key(one),
+            key=one.key,
             fabric_a=one.fabric_a,
             fabric_b=one.fabric_b,
             coefficient=Interval(value=one.ratio - 1.0, low=less_one(one.ratio_low), high=less_one(one.ratio_high)),
@@ -168,7 +169,7 @@ def _page_tables(findings: Findings) -> NamedTables:
 
 def operation_words(key: CellKey) -> str:
     """Return `allreduce, 4 ranks, mode=nonblocking`."""
-    return ", ".join(filter(None, (PATTERN_WORDS[key.pattern], key.variant)))
+    return ", ".join((PATTERN_WORDS[key.pattern], *key.variant_words))
 
 
 def operation_size_words(key: CellKey) -> str:
@@ -275,16 +276,21 @@ def collectives(findings: Findings, *, is_interactive: bool = False) -> Figure |
     if not groups:
         return None
     panels = tuple(_coefficient_panel(findings, *pair, group) for pair, group in groups.items())
-    n = span_words(one.launches for one in findings.coefficients)
+    rests_on = ratio_note(findings, (one.launches for one in findings.coefficients))
     caption = sentences(
         "(t_B − t_A) / t_A: below 0 the second fabric takes less time, and the square has its colour; above 0 the first one. "
         "Without colour: = is equivalent within the margin, ? is not enough data; paler: ahead, perhaps by less than the margin. "
         "Intervals and verdicts: under the pointer, in the table.",
-        f"n = {n} pairs of launches, {findings.confidence * 100:g} % intervals, each of its row alone.",
+        rests_on,
         origin_note(findings),
     )
     title = "MPI operations: how much longer they take"
-    return Figure("collectives", title, caption, panels, coefficient_table(findings))
+    colours = zip(fabric_names(findings), colour_range(findings), strict=True)
+    key = (
+        *(KeyEntry(f"{name} takes less time", colour) for name, colour in colours),
+        KeyEntry("equivalent (=), or not enough data (?)", NEUTRAL),
+    )
+    return Figure("collectives", title, caption, panels, coefficient_table(findings), key=key, rests_on=rests_on)
 
 
 def _strength(one: Coefficient) -> float:
@@ -292,21 +298,27 @@ def _strength(one: Coefficient) -> float:
     return 1.0 if one.verdict.is_decided else AHEAD_OPACITY if one.verdict.is_ahead else 0.0
 
 
+def _signed_percent(share: float) -> str:
+    """Return `+18 %` or `−5 %`; what rounds to nothing has no sign."""
+    percent = round(share * 100)
+    return f"{percent:+d} %".replace("-", MINUS) if percent else "0 %"
+
+
 def _coefficient_panel(findings: Findings, a: str, b: str, group: list[Coefficient]) -> Panel:
     logs = [math.log1p(one.coefficient.value) for one in group if one.coefficient.value > -1]
     reach = min(max([LEAST_REACH, *map(abs, logs)]), FARTHEST)
-    ranks = {part for one in group for part in one.key.variant.split(", ") if part.endswith(" ranks")}
+    ranks = {one.key.ranks for one in group if one.key.ranks is not None}
     rows = [
         {
             "label": _label(one, ranks),
             "column": operation_size_words(one.key),
             "heat": _strength(one) * max(-1.0, min(1.0, math.log1p(one.coefficient.value) / reach)),
-            "shown": f"{one.coefficient.value * 100:+.0f} %".replace("-", MINUS) + SIGNS.get(one.verdict, ""),
+            "shown": _signed_percent(one.coefficient.value) + SIGNS.get(one.verdict, ""),
             "operation": operation_words(one.key),
             "message": operation_size_words(one.key),
             "(t_B − t_A) / t_A": share_interval_words(one.coefficient, is_signed=True),
             "verdict": coefficient_verdict(one, findings.margin),
-            "n": f"{one.launches} pairs of launches",
+            "n": counted(one.launches, "pair of launches", "pairs of launches"),
         }
         for one in group
     ]
@@ -317,13 +329,23 @@ def _coefficient_panel(findings: Findings, a: str, b: str, group: list[Coefficie
     hint = tooltip("operation", "message", "(t_B − t_A) / t_A", "verdict", "n")
     spec = heat_spec(rows, labels, columns, (colours[b], colours[a]), hint, "message size")
     tags = {"left": a, "right": b, "layer": "mpi"}
-    return Panel(f"{b} against {a}", spec, tags, height=ROW_HEIGHT * len(labels))
+    return Panel(f"{b} against {a}", spec, tags, height=ROW_HEIGHT * len(labels), widest=widest(labels, columns))
 
 
-def _label(one: Coefficient, ranks: set[str]) -> str:
-    """Return the operation with its variant as short as a row can tell it: the number of ranks only where it differs."""
-    parts = [part.removeprefix("mode=") for part in one.key.variant.split(", ") if len(ranks) > 1 or part not in ranks]
-    return ", ".join(filter(None, (PATTERN_WORDS[one.key.pattern], *parts)))
+MODE = "mode"
+"""The parameter whose words need no name beside them."""
+
+
+def _label(one: Coefficient, ranks: set[int]) -> str:
+    """Return the operation with its setup as short as a row can tell it: the number of ranks only where it differs."""
+    mode = dict(one.key.parameters).get(MODE)
+    rest = one.key.model_copy(
+        update={
+            "ranks": None if len(ranks) == 1 else one.key.ranks,
+            "parameters": tuple(pair for pair in one.key.parameters if pair[0] != MODE),
+        }
+    )
+    return ", ".join(filter(None, (PATTERN_WORDS[one.key.pattern], *rest.variant_words, str(mode or ""))))
 
 
 CHAPTER = Chapter(

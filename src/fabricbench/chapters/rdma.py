@@ -1,6 +1,7 @@
 """RDMA as the 2024 study shows it: bandwidth and latency by message size for each number of queue pairs, alone and three to one.
 
-Beside every ratio stands what the fabric's ports counted meanwhile: retransmissions, congestion notifications, pauses. The study's
+Beside every ratio stands what the fabric's ports counted meanwhile: retransmissions, congestion notifications, pauses; a table says
+how the hosts of each fabric were attached: device, transport, address and what was in force on the paths. The study's
 own words about its RoCE and InfiniBand stand above the tables; it publishes no numbers of these tests.
 """
 
@@ -15,8 +16,9 @@ import numpy as np
 from fabricbench.analysis.findings import CellKey, Comparison, Findings, Interval
 from fabricbench.analysis.material import Material
 from fabricbench.analysis.measured import CellMeasured, Side
+from fabricbench.analysis.rdma_attachments import AttachedAlike, attachments_of, range_words, transport_words
 from fabricbench.analysis.summary import interval
-from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, no_tables, rows_of
+from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, rows_of
 from fabricbench.model import Layer, Model, Pattern, RdmaDoor
 from fabricbench.published.studies import study
 from fabricbench.record.port_counters import PortEvent, event_words
@@ -45,9 +47,11 @@ from fabricbench.report.words import (
 )
 from fabricbench.statistics.order import median_interval
 from fabricbench.table import Table, table
+from fabricbench.testbed.preflight_result import folded
 
 NAME = "rdma"
 PORTS = "rdma-ports"
+ATTACHED = "rdma-attachments"
 STUDY = "xu-2024"
 BOUNDS = " bounds "
 """What a note of a testbed says where something else than the network may be what is measured."""
@@ -56,7 +60,9 @@ QUIET = "nothing"
 METHOD = """
 RDMA bandwidth is what arrived at one receiver from all senders, whole messages over time; latency is the round trip, not
 halved, beside queue pairs of other ranks where there are several. What ports counted is of the hosts of a test's ranks, from
-before its messages were verified until it was over, over all launches; a loss may be counted at both of its ends.
+before its messages were verified until it was over, over all launches; each kind is counted at one end alone. The path MTU is the
+largest packet on the way, which the end with the smaller MTU decides; inline is what the queue pairs took of a message in their
+request.
 """
 
 
@@ -78,6 +84,21 @@ class RdmaPorts(Model):
     unread: int
     ports: str | None
     bounds: tuple[str, ...] = ()
+
+
+class RdmaHosts(Model):
+    """Hosts of a fabric that were attached alike, in words where cells differed: the path MTU may be `512 to 1024`."""
+
+    fabric: str
+    hosts: tuple[str, ...]
+    port: str
+    transport: str
+    interface: str
+    gid_index: int
+    gids: tuple[str, ...]
+    port_mtu: int
+    path_mtu: str
+    inline_bytes: str
 
 
 class RdmaRow(Model):
@@ -112,7 +133,26 @@ def find(material: Material) -> Found:
         for cell in side.cells.values()
         if (row := _row(side, cell, material.confidence)) is not None
     ]
-    return {NAME: tuple(sorted(rows, key=_in_order)), PORTS: tuple(_ports(rows, material.sides))}
+    return {
+        NAME: tuple(sorted(rows, key=_in_order)),
+        PORTS: tuple(_ports(rows, material.sides)),
+        ATTACHED: tuple(_attached(one) for side in material.sides for one in attachments_of(side)),
+    }
+
+
+def _attached(alike: AttachedAlike) -> RdmaHosts:
+    return RdmaHosts(
+        fabric=alike.fabric,
+        hosts=alike.hosts,
+        port=f"{alike.device}/{alike.port}",
+        transport=transport_words(alike),
+        interface=alike.netdev,
+        gid_index=alike.gid_index,
+        gids=alike.gids,
+        port_mtu=alike.port_mtu,
+        path_mtu=range_words(alike.path_mtus),
+        inline_bytes=range_words(alike.inline_bytes),
+    )
 
 
 def _ports(rows: Sequence[RdmaRow], sides: Sequence[Side]) -> Iterator[RdmaPorts]:
@@ -177,7 +217,49 @@ def tables(findings: Findings) -> NamedTables:
     return [
         ("Bandwidth", rdma_table(findings, Quantity.BANDWIDTH)),
         ("Latency, round trips", rdma_table(findings, Quantity.LATENCY)),
+        *attached_tables(findings),
     ]
+
+
+def attached_tables(findings: Findings) -> NamedTables:
+    """Return the one table that has no figure before it."""
+    return [("How the hosts were attached", attached_table(findings))]
+
+
+MOST_GIDS = 2
+"""So many addresses stand in a table; the record has all."""
+
+
+def attached_table(findings: Findings) -> Table:
+    """A row for each fabric and kind of attachment: device, port, transport, address, and what was in force on the paths."""
+    columns = (
+        "Fabric",
+        "Hosts",
+        "Port",
+        "Transport",
+        "Interface",
+        "GID index",
+        "GID",
+        "Port MTU",
+        "Path MTU",
+        "Inline",
+    )
+    lines = [
+        (
+            one.fabric,
+            folded(one.hosts),
+            one.port,
+            one.transport,
+            one.interface or NOTHING,
+            str(one.gid_index),
+            ", ".join(one.gids[:MOST_GIDS]) + (" ..." if len(one.gids) > MOST_GIDS else ""),
+            str(one.port_mtu),
+            one.path_mtu or NOTHING,
+            f"{one.inline_bytes} B",
+        )
+        for one in rows_of(findings, ATTACHED, RdmaHosts)
+    ]
+    return table(columns, lines, (5, 7, 8, 9))
 
 
 def rdma_table(findings: Findings, quantity: Quantity) -> Table:
@@ -257,12 +339,7 @@ def port_words(row: RdmaRow) -> str:
 
 
 def _comparisons(findings: Findings, key: CellKey) -> Iterator[Comparison]:
-    return (
-        one
-        for one in findings.cells
-        if (one.layer, one.pattern, one.receive, one.variant, one.message_bytes)
-        == (key.layer, key.pattern, key.receive, key.variant, key.message_bytes)
-    )
+    return (one for one in findings.cells if one.key == key)
 
 
 def lines(findings: Findings) -> list[str]:
@@ -379,5 +456,5 @@ CHAPTER = Chapter(
     method=METHOD,
     is_of_measuring=True,
     figures={"rdma-bandwidth": bandwidth, "rdma-latency": latency},
-    on_page=OnPage(tables=no_tables),
+    on_page=OnPage(tables=attached_tables),
 )

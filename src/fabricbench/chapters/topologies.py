@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 
 from fabricbench.analysis.channels import Sharing, channel_rate, read_sharing
-from fabricbench.analysis.findings import CellKey, Comparison, Findings, Topology
+from fabricbench.analysis.findings import Findings, Topology
 from fabricbench.analysis.material import Material
 from fabricbench.analysis.measured import CellMeasured, Side
 from fabricbench.analysis.summary import interval, over_launches, scaled
 from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, no_tables
 from fabricbench.model import Layer, Metric, Pattern
-from fabricbench.patterns import PATTERNS, Family
+from fabricbench.pattern_facts import Family
+from fabricbench.patterns import PATTERNS
 from fabricbench.report.drawing.axes import HAS_INTERVAL, RATE_LABELS, colour_channel
 from fabricbench.report.drawing.figure import (
     Figure,
@@ -28,6 +29,7 @@ from fabricbench.report.drawing.figure import (
 from fabricbench.report.words import (
     NOTHING,
     PATTERN_WORDS,
+    counted,
     effect_words,
     group_words,
     in_report_order,
@@ -148,13 +150,8 @@ def _rate(one: Topology) -> Metric:
 
 def _against(findings: Findings, one: Topology) -> str:
     """Return the comparison with the baseline, on the row of the fabric that is compared with it."""
-    found = [cell for cell in findings.cells if cell.fabric_b == one.fabric and _is_of(cell, one.key)]
+    found = [cell for cell in findings.cells if (cell.fabric_b, cell.key) == (one.fabric, one.key)]
     return f"{effect_words(found[0])}, {verdict_words(found[0], findings.margin)}" if found else NOTHING
-
-
-def _is_of(cell: Comparison, key: CellKey) -> bool:
-    same = (cell.layer, cell.pattern, cell.receive, cell.variant, cell.message_bytes)
-    return same == (key.layer, key.pattern, key.receive, key.variant, key.message_bytes)
 
 
 def topologies(findings: Findings, *, is_interactive: bool = False) -> Figure | None:
@@ -191,23 +188,22 @@ def is_shown(one: Topology) -> bool:
     return one.key.metric is not Metric.MESSAGE_RATE and one.flows == 1
 
 
-def _place(one: Topology) -> tuple[int, int, str]:
-    return list(Pattern).index(one.key.pattern), one.key.message_bytes, one.key.variant
+def _place(one: Topology) -> tuple[int, int, tuple[Any, ...]]:
+    return list(Pattern).index(one.key.pattern), one.key.message_bytes, one.key.order
 
 
 def _row(one: Topology) -> dict[str, Any]:
     each = one.channel_throughput
-    usual = f"{one.ranks} ranks"
-    more = one.key.variant.removeprefix(usual).removeprefix(", ")
     label = f"{PATTERN_WORDS[one.key.pattern]} {size_words(one.key.message_bytes)}"
+    rest = one.key.model_copy(update={"ranks": None})
     return {
-        "label": f"{label}, {more}" if more else label,
+        "label": ", ".join((label, *rest.variant_words)),
         "fabric": one.fabric,
         "value": each.value,
         "low": each.low,
         "high": each.high,
         "predicted": one.arithmetic,
-        "pattern": f"{label}, {usual}, {one.channels} channels",
+        "pattern": f"{label}, {one.ranks} ranks, {counted(one.channels, 'channel')}",
         "a channel": interval_words(Metric.THROUGHPUT, each),
         "all channels": interval_words(Metric.THROUGHPUT, one.throughput),
         "arithmetic": value_words(Metric.THROUGHPUT, one.arithmetic),
@@ -223,7 +219,12 @@ def _panel(findings: Findings, layer: Layer, fabric: str, group: list[Topology],
         "field": "value",
         "type": "quantitative",
         "scale": {"domain": [0, 1.04 * longest], "nice": False},
-        "axis": {"labelExpr": RATE_LABELS, "title": "throughput of a channel", "tickCount": 4, "labelOverlap": True},
+        "axis": {
+            "labelExpr": RATE_LABELS,
+            "title": "throughput of a channel",
+            "tickCount": 4,
+            "labelOverlap": "greedy",
+        },
     }
     y: Spec = {
         "field": "label",
@@ -238,7 +239,7 @@ def _panel(findings: Findings, layer: Layer, fabric: str, group: list[Topology],
     span = {"y": y, "x": {**x, "field": "low"}, "x2": {"field": "high"}}
     predicted = {"y": y, "x": {**x, "field": "predicted"}, "tooltip": hint}
     layers = [
-        mark("bar", bar, opacity=0.75, height={"band": 0.6}),
+        mark("bar", bar, opacity=0.9, height={"band": 0.6}),
         mark("rule", span, keep=[HAS_INTERVAL], strokeWidth=1.5),
         mark("tick", predicted, keep=["isValid(datum.predicted)"], thickness=2, size=TICK_SIZE),
     ]

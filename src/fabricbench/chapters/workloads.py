@@ -27,7 +27,7 @@ from fabricbench.chapters.kernels import interval_text, seconds_words
 from fabricbench.chapters.orders import Gain, order_line
 from fabricbench.published.loads import published_flops_per_hertz, published_loads
 from fabricbench.quantity import format_seconds
-from fabricbench.report.drawing.axes import HAS_INTERVAL, colour_channel
+from fabricbench.report.drawing.axes import HAS_INTERVAL, colour_channel, ratio_ticks, shape_channel
 from fabricbench.report.drawing.figure import (
     AHEAD_OPACITY,
     UNDECIDED,
@@ -36,11 +36,20 @@ from fabricbench.report.drawing.figure import (
     Spec,
     mark,
     origin_note,
+    ratio_note,
     sentences,
-    span_words,
     tooltip,
 )
-from fabricbench.report.words import NOTHING, counted, outcome_words, ratio_words, share_words, spoken
+from fabricbench.report.words import (
+    NOTHING,
+    WithInterval,
+    counted,
+    outcome_words,
+    ratio_words,
+    share_words,
+    spoken,
+    with_bounds,
+)
 from fabricbench.table import Table, table
 
 NAME, RATIOS, SPEED_UPS, PRICES = "workloads", "workload-ratios", "workload-speed-up", "workload-prices"
@@ -241,8 +250,8 @@ def study_table(findings: Findings) -> Table:
 def per_hertz_table(findings: Findings) -> Table:
     """A row for each measured Linpack that knows its clock, then the published processors."""
     results = findings.applications.results if findings.applications is not None else ()
-    rows = [
-        (f"{one.application}, {one.fabric}", figure_words(one.level, "").replace("  ", " ").strip(), "this run")
+    rows: list[tuple[str, str, str]] = [
+        (f"{one.application}, {one.fabric}", figure_words(one.level, ""), "this run")
         for one in results
         if one.figure == PER_HERTZ
     ]
@@ -300,7 +309,8 @@ def _limits_line(ratios: Sequence[LoadRatio]) -> str:
 def _short(one: LoadRatio, among: Sequence[LoadRatio] = ()) -> str:
     """Return `hpl`, with the parameters by which it is told from others of that name beside it: `hpl n=2000`."""
     if not one.workload.name:
-        return one.load.partition(" on ")[0]
+        known = one.workload.own
+        return ".".join(str(known[name]) for name in ("benchmark", "class") if name in known) or one.load
     others = [other.workload.parameters for other in among if other.workload.name == one.workload.name]
     own = [pair for pair in one.workload.parameters if not all(pair in other for other in others)]
     return " ".join([one.workload.name, *(f"{what}={value}" for what, value in own)])
@@ -319,19 +329,17 @@ def _times(one: LoadRatio) -> str:
     return _factor(Interval(value=one.ratio, low=one.low, high=one.high))
 
 
-def _factor(factor: Interval) -> str:
+def _factor(factor: Interval) -> WithInterval:
     return ratio_words(factor.value, factor.low, factor.high, is_of_a=False)
 
 
 def _expected(what: LoadExpectation | None) -> str:
-    return NOTHING if what is None else f"predicted {_factor(what.ratio)}"
+    return NOTHING if what is None else _factor(what.ratio).after("predicted ")
 
 
 def _figure_of_merit(one: LoadOnFabric) -> str:
-    """Return what a workload is judged by, where that is not the time that stands beside it."""
-    if one.seconds is not None and one.unit == "s" and one.level == one.seconds:
-        return one.figure
-    return f"{one.figure}: {figure_words(one.level, one.unit)}"
+    """Return what a workload is judged by, with its value: also where that rounds to the time that stands beside it."""
+    return figure_words(one.level, one.unit).after(f"{one.figure}: ")
 
 
 def _payload_words(payload_bytes: float) -> str:
@@ -343,13 +351,13 @@ def _payload_words(payload_bytes: float) -> str:
 def _share_interval(share: Interval) -> str:
     if share.low is None or share.high is None:
         return share_words(share.value)
-    return f"{share_words(share.value)} ({share_words(share.low)} to {share_words(share.high)})"
+    return with_bounds(share_words(share.value), share.low, share.high, share_words)
 
 
 def _money(price: Interval) -> str:
     if price.low is None or price.high is None:
         return f"{price.value:,.4g}"
-    return f"{price.value:,.4g} ({price.low:,.4g} to {price.high:,.4g})"
+    return with_bounds(f"{price.value:,.4g}", price.low, price.high, "{:,.4g}".format)
 
 
 def workload_ratios(findings: Findings, *, is_interactive: bool = False) -> Figure | None:
@@ -361,15 +369,16 @@ def workload_ratios(findings: Findings, *, is_interactive: bool = False) -> Figu
     groups = [(pair, list(group)) for pair, group in groupby(ratios, lambda one: (one.slower, one.faster))]
     panels = tuple(_panel(findings, pair, group, _ends(ratios)) for pair, group in groups)
     has_expected = any(one.expectation is not None for one in ratios)
+    rests_on = ratio_note(findings, (one.launches for one in ratios))
     caption = sentences(
         "How many times better on the faster fabric; 1: the network makes no difference. Filled: faster; paler: ahead, perhaps by "
         "less than matters; hollow and grey: equivalent, or not enough data.",
         "Upright strokes: PREDICTED from bytes and messages as if nothing were overlapped." if has_expected else "",
-        f"n = {span_words(one.launches for one in ratios)} pairs of launches, {findings.confidence * 100:g} % intervals, each of "
-        "its row alone.",
+        rests_on,
         origin_note(findings),
     )
-    return Figure(RATIOS, "What the network is worth to each workload", caption, panels, ratio_table(findings))
+    title = "What the network is worth to each workload"
+    return Figure(RATIOS, title, caption, panels, ratio_table(findings), rests_on=rests_on)
 
 
 def _ends(ratios: Sequence[LoadRatio]) -> list[float]:
@@ -399,15 +408,16 @@ def _panel(findings: Findings, pair: tuple[str, str], group: Sequence[LoadRatio]
         for one in group
         for leader in (leader_of(one) or "",)
     ]
-    domain = [min(0.95, *ends) / 1.03, max(1.05, *ends) * 1.03]
-    scale: Spec = {"type": "log", "domain": domain, "nice": False}
-    axis: Spec = {"title": "times better", "tickCount": 5, "labelOverlap": True, "format": "~g"}
+    domain = min(0.95, *ends) / 1.03, max(1.05, *ends) * 1.03
+    scale: Spec = {"type": "log", "domain": list(domain), "nice": False}
+    axis: Spec = {"title": "times better", "values": ratio_ticks(*domain), "labelOverlap": "greedy", "format": ".4~g"}
     x: Spec = {"field": "value", "type": "quantitative", "scale": scale, "axis": axis}
     labels: Spec = {"grid": False, "minExtent": LABEL_EXTENT, "labelLimit": LABEL_LIMIT}
     names = list(dict.fromkeys(str(row["workload"]) for row in rows))
     y: Spec = {"field": "workload", "type": "nominal", "sort": names, "title": None, "axis": labels}
     strength: Spec = {"field": "strength", "type": "quantitative", "scale": None, "legend": None}
     look: Spec = {"condition": {**colour_channel(findings), "test": "datum.fabric !== ''"}, "value": UNDECIDED}
+    shape: Spec = {"condition": {**shape_channel(findings), "test": "datum.fabric !== ''"}, "value": "diamond"}
     hint = tooltip("load", "ratio", "predicted", "verdict", "bounded by")
     one_line = {"x": {"datum": 1.0, "type": "quantitative", "scale": scale}}
     layers = [
@@ -426,7 +436,7 @@ def _panel(findings: Findings, pair: tuple[str, str], group: Sequence[LoadRatio]
         ),
         mark(
             "point",
-            {"y": y, "x": x, "tooltip": hint, "fill": look, "stroke": look, "fillOpacity": strength},
+            {"y": y, "x": x, "tooltip": hint, "fill": look, "stroke": look, "shape": shape, "fillOpacity": strength},
             size=55,
             strokeWidth=1.5,
             opacity=1,

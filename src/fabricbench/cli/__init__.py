@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from fabricbench.cli import starting  # isort: skip
 
+import errno
 import os
+import resource
 import sys
 from typing import Annotated, NoReturn
 
@@ -16,8 +18,8 @@ from fabricbench.errors import UNEXPECTED, EnvironmentLacks, FabricbenchError, I
 
 # Each module here defines `register(app)`. One line for each subcommand.
 from fabricbench.cli import (  # isort: skip
-    run, plan, resume, import_, compare, report, check, selfcheck, show, verify, runs, map as map_, list as list_, lab,
-    testbed, doctor, build, version,
+    run, plan, resume, import_, compare, report, check, selfcheck, show, export, verify, runs, trend, map as map_, list as list_,
+    lab, testbed, doctor, build, version,
 )  # fmt: skip
 
 COMMANDS = (
@@ -30,8 +32,10 @@ COMMANDS = (
     check,
     selfcheck,
     show,
+    export,
     verify,
     runs,
+    trend,
     map_,
     list_,
     lab,
@@ -75,6 +79,8 @@ def main() -> None:
         restore.restore_at_start(sys.argv[1:])
         with completion.mended():
             app()
+    except SystemExit as end:
+        _leave(end)
     except FabricbenchError as error:
         _end(error)
     except KeyboardInterrupt:
@@ -85,10 +91,48 @@ def main() -> None:
             sys.excepthook(type(error), error, error.__traceback__)
             raise SystemExit(UNEXPECTED) from error
         _end(told)
+    except BaseException as error:
+        # Each file has been decoded by a child of its own: what polars fails at here is no file's fault.
+        if type(error).__name__ != "PanicException":
+            raise
+        _end(
+            EnvironmentLacks(
+                f"tables cannot be worked with here: {str(error).splitlines()[0]}",
+                hint="is the number of processes limited (`ulimit -u`, pids.max of a container), or memory? allow more",
+            )
+        )
+
+
+def _leave(end: SystemExit) -> NoReturn:
+    """End as the library of the command line does; its 1 is ours for a gate that was not passed, and means three other things."""
+    cause = end.__context__
+    if end.code != 1:
+        raise end
+    if isinstance(cause, OSError) and cause.errno == errno.EPIPE:
+        sys.exit(0)  # a reader that has seen enough (`| head`); stdout is silent by now
+    if isinstance(cause, typer.Abort):
+        _end(Interrupted("interrupted"))
+    sys.exit(UsageError.exit_code if hasattr(cause, "exit_code") else UNEXPECTED)
 
 
 def _told(error: Exception) -> FabricbenchError | None:
     """Return what to tell of an error that the system or polars raised where nobody expected it; None for a bug of ours."""
+    if isinstance(error, MemoryError):
+        return EnvironmentLacks(
+            "there is not enough memory", hint="free some, or raise the limit (`ulimit -a` shows all)"
+        )
+    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+        where = "another file or socket" if error.filename is None else error.filename
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        return EnvironmentLacks(
+            f"{where} cannot be opened: too many files are open, and this process may open {most}",
+            hint="raise the limit: ulimit -n 1024",
+        )
+    if isinstance(error, ImportError):
+        return EnvironmentLacks(
+            f"a part of fabricbench cannot be loaded: {error}",
+            hint="is the installation whole, and do limits (`ulimit -a`) leave it room?",
+        )
     if isinstance(error, OSError) and error.errno is not None:
         where = "the output" if error.filename is None else error.filename
         return EnvironmentLacks(f"{where}: {os.strerror(error.errno)}", hint="check permissions and free space there")

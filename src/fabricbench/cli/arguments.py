@@ -96,6 +96,13 @@ AfterOption = Annotated[
     ),
 ]
 
+MarginOption = Annotated[
+    str | None,
+    typer.Option(help="Smallest relative difference that matters: 2% or 0.02 (default: the campaign's)."),
+]
+
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace a file that is there.")]
+
 SIDES = ("--before", "--after")
 
 ONE_RUN_A_SIDE = (

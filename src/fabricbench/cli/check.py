@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fabricbench.campaign.preparing import budget_seconds
-from fabricbench.cli.output import Format, say, share_option, write_output
+from fabricbench.cli.baselines import BaselineOption, GoodRunsOption, LastGoodOption, baselines_of
+from fabricbench.cli.losses import losses_said
+from fabricbench.cli.output import Format as TableFormat
+from fabricbench.cli.output import check_output, say, share_option, write_output
 from fabricbench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,60 +25,104 @@ FEWEST_ADDED = 2
 """Blocks that one more look is worth: each look costs a part of the error that is allowed."""
 
 
+class Format(StrEnum):
+    """How `check` writes."""
+
+    TEXT = "text"
+    JSON = "json"
+    CSV = "csv"
+    MARKDOWN = "markdown"
+    JUNIT = "junit"
+
+
+NewRunsArgument = Annotated[
+    list[Path], typer.Argument(metavar="RUNDIR_NEW ...", help="The run to judge, or several that count as one side.")
+]
+OtherMachinesOption = Annotated[
+    bool,
+    typer.Option("--other-machines", help="Nodes, processors or kernels are meant to be other: that is judged."),
+]
+UntilDecidedOption = Annotated[
+    bool, typer.Option("--until-decided", help="Measure more blocks into the new run until the gate can say.")
+]
+BudgetOption = Annotated[
+    str | None, typer.Option(metavar="TIME", help="With --until-decided: the time for that, 30min say.")
+]
+
+
 def register(app: typer.Typer) -> None:
     """Add the command."""
 
     @app.command()
     def check(
-        run: Annotated[
-            list[Path],
-            typer.Argument(metavar="RUNDIR_NEW ...", help="The run to judge, or several that count as one side."),
-        ],
-        baseline: Annotated[
-            list[Path],
-            typer.Option(metavar="RUNDIR_OLD", help="The run that it must not be worse than; repeat it for several."),
-        ],
+        run: NewRunsArgument,
+        baseline: BaselineOption = None,
+        last_good: LastGoodOption = None,
+        good_runs: GoodRunsOption = 1,
         max_regression: Annotated[str, typer.Option(help="Largest slowdown that is allowed: 5% or 0.05.")] = "5%",
         confidence: Annotated[str, typer.Option(help="Confidence of intervals and of the gate: 0.95 or 95%.")] = "0.95",
-        until_decided: Annotated[
-            bool, typer.Option("--until-decided", help="Measure more blocks into the new run until the gate can say.")
-        ] = False,
-        budget: Annotated[
-            str | None, typer.Option(metavar="TIME", help="With --until-decided: the time for that, 30min say.")
-        ] = None,
+        other_machines: OtherMachinesOption = False,
+        until_decided: UntilDecidedOption = False,
+        budget: BudgetOption = None,
         form: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.TEXT,
         output: Annotated[Path | None, typer.Option("--output", "-o", help="A file instead of stdout.")] = None,
     ) -> None:
         """Gate: exit with 1 if a test became slower by more than allowed, with 5 if the data cannot say, else with 0.
 
         A test passes when its interval excludes a slowdown beyond the allowed one, and regresses when the interval lies
-        wholly beyond it (corrected for the number of tests). Told as well: what the gate could decide with these data.
+        wholly beyond it (corrected for the number of tests). Fabrics and tests that the new run lacks, and other machines than
+        the baseline's, leave it open. Told as well: what the gate could decide with these data, and what it cannot exclude.
 
         Example: `fabricbench check --baseline runs/old runs/new --max-regression 5%`
 
         Several runs a side, so that sessions that differ by themselves are no regression:
         `fabricbench check --baseline runs/a1 --baseline runs/a2 --baseline runs/a3 runs/b1 runs/b2 runs/b3`
 
+        For CI: `fabricbench check --baseline runs/old runs/new --format junit -o check.xml`
+
+        Night after night, against the last three that lost nothing: `fabricbench check runs/new --last-good runs --good-runs 3`
+
         Measuring on: `fabricbench check --baseline runs/old runs/new --until-decided --budget 30min`
         """
+        check_output(output)
         from fabricbench.analysis.gate import check_regressions  # noqa: PLC0415 - keeps the start of the program fast
+        from fabricbench.cli.check_junit import junit_document  # noqa: PLC0415
         from fabricbench.cli.check_text import conclude, render  # noqa: PLC0415
         from fabricbench.record.store import Run  # noqa: PLC0415
 
         allowed, level = share_option(max_regression, "--max-regression"), share_option(confidence, "--confidence")
-        old = [Run.open(path) for path in baseline]
+        baselines = baselines_of(baseline or (), last_good, good_runs, run)
+        old = [Run.open(path) for path in baselines]
 
         def look() -> GateReport:
-            return check_regressions(old, [Run.open(path) for path in run], maximum=allowed, confidence=level)
+            with losses_said():
+                return check_regressions(
+                    old,
+                    [Run.open(path) for path in run],
+                    maximum=allowed,
+                    confidence=level,
+                    expects_other_machines=other_machines,
+                )
 
         if until_decided:
+            _check_one_baseline(baselines)
             report = _decide(look, run, budget)
         elif budget is not None:
             raise UsageError("--budget is the time for measuring on", hint="add --until-decided, or leave --budget out")
         else:
             report = look()
-        write_output(render(report, form) + "\n", output)
+        is_junit = form is Format.JUNIT
+        write_output(junit_document(report) if is_junit else render(report, TableFormat(form.value)) + "\n", output)
         conclude(report)
+
+
+def _check_one_baseline(baselines: Sequence[Path]) -> None:
+    """Refuse blocks where runs are what is repeated: they make none of them more."""
+    if len(baselines) > 1:
+        raise UsageError(
+            f"--until-decided adds blocks to one run: against {len(baselines)} baselines a run is one value, and no block decides",
+            hint="give one baseline, or measure more new runs and leave --until-decided out",
+        )
 
 
 def _decide(look: Callable[[], GateReport], runs: list[Path], budget: str | None) -> GateReport:
@@ -102,6 +150,8 @@ def _decide(look: Callable[[], GateReport], runs: list[Path], budget: str | None
             return report
         if not is_open and (report.redefined or planned_names(path).isdisjoint(report.unmatched)):
             return report  # more blocks make no test the one that it was, and bring none that is not planned
+        if report.other_machines:
+            return report  # nor do they bring the baseline's machines back
         have = measured_blocks(stored)
         more = blocks_to_add(report, have, seconds_a_block(stored), until - time.monotonic())
         if more == 0:
@@ -121,7 +171,7 @@ def planned_names(path: Path) -> set[str]:
     from fabricbench.analysis.measured import name_of_cell  # noqa: PLC0415
     from fabricbench.campaign.run_directory import RunDirectory  # noqa: PLC0415
     from fabricbench.model import Pattern  # noqa: PLC0415
-    from fabricbench.record.frames import variant  # noqa: PLC0415
+    from fabricbench.record.setup import variant  # noqa: PLC0415
 
     plan = RunDirectory(path).read_plan().plan
     names = set()
@@ -151,7 +201,7 @@ def blocks_to_add(report: GateReport, have: int, block_seconds: float, seconds_l
 
     Where no number of the new run's blocks is enough, the run grows by half: a regression may still show.
     """
-    from fabricbench.campaign.specification import MOST_BLOCKS  # noqa: PLC0415
+    from fabricbench.record.manifest import MOST_BLOCKS  # noqa: PLC0415
 
     needed = report.power.needed_of_new if report.power is not None else None
     wanted = needed - have if needed is not None else have // 2

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from fabricbench.analysis.findings import BASIC_PATTERNS, Replication
+from math import log1p
+
+from fabricbench.analysis.findings import BASIC_PATTERNS, CellKey, Replication
 from fabricbench.analysis.gate import GateCell, GateReport, GateVerdict
 from fabricbench.analysis.wording import percent
 from fabricbench.cli.output import Format, as_json, bounded_text, value_text
@@ -10,6 +12,8 @@ from fabricbench.errors import GateFailed, Inconclusive
 from fabricbench.quantity import count, format_bytes
 from fabricbench.record.provenance import mark_words, origin_column, unproven_words
 from fabricbench.report.comma_separated import flat
+from fabricbench.report.first_screen import LOST
+from fabricbench.statistics.decision import EQUIVALENT_LAUNCHES
 from fabricbench.table import as_markdown, as_text, rows_csv, table
 
 COLUMNS = ("fabric", "what", "old", "new", "slowdown, interval unadjusted", "verdict")
@@ -36,8 +40,11 @@ def render(report: GateReport, form: Format) -> str:
     told.sort(key=lambda one: (one.verdict is not GateVerdict.REGRESSED, -one.slowdown))
     shown = table(COLUMNS, [_row(one) for one in told], title=title)
     text = (as_markdown if form is Format.MARKDOWN else as_text)(shown) if told else title
-    missing = [f"not in all runs: {name}" for name in report.unmatched]
+    missing = [f"{LOST}: {what}" for what in report.lost]
+    missing += [f"other machines than the baseline's: {what}" for what in report.other_machines]
+    missing += [f"not in all runs: {name}" for name in report.unmatched]
     missing += [f"another test than in the baseline: {what}" for what in report.redefined]
+    missing += [f"not judged, as the baseline lacks it: {what}" for what in report.unjudged]
     changed = [f"changed between the two: {what}" for what in report.changed]
     said = [*mark_words(report.marks), *unproven_words(report.unproven), *decides(report), *limits(report)]
     return "\n".join([text, *missing, *changed, "", *said])
@@ -50,6 +57,8 @@ def decides(report: GateReport) -> list[str]:
     if power is None:
         is_none = not report.cells and (report.unmatched or report.redefined)
         why = "no test is the same in both" if is_none else "three on each side are the least"
+        if any(cell.slowdown_low is not None for cell in report.cells):
+            return [f"how small a change it finds is not known, with {have}: {why}"]
         return [f"can decide: nothing, with {have}: {why}"]
     catches = (
         f"can decide: with {have} it catches a test that became {_slower(power.caught_typical)} slower with 80 % (the "
@@ -61,7 +70,13 @@ def decides(report: GateReport) -> list[str]:
     )
     lines = [catches, passes]
     noun, had = ("run" if runs else "block"), min(report.old_count, report.new_count)
-    if power.needed is None:
+    coarse = [one for one in report.cells if (one.rounding_bound or 0.0) >= log1p(report.maximum_regression)]
+    if power.needed is None and coarse:
+        lines.append(
+            f"no number of {noun}s would decide: {words_of_test(coarse[0].key)} is told in steps that are coarser than "
+            f"{percent(report.maximum_regression)}"
+        )
+    elif power.needed is None:
         lines.append(
             f"would need more than 1,000 {noun}s to decide: the noise is far above {percent(report.maximum_regression)}"
         )
@@ -74,13 +89,26 @@ def decides(report: GateReport) -> list[str]:
 
 def limits(report: GateReport) -> list[str]:
     """Return what the gate's error rate does not hold for, a sentence each."""
+    unseen = []
+    if report.verdict is GateVerdict.PASSED and report.unseen_share is not None:
+        sentence = (
+            f"limit: {count(report.met, 'new launch')} may have missed a slow mode of up to {_chance(report.unseen_share)} of all "
+            f"launches; {EQUIVALENT_LAUNCHES} would have met one of one launch in ten"
+        )
+        unseen.append(sentence)
     if report.replication is Replication.RUNS:
-        return []
+        if min(report.old_count, report.new_count) > 1:
+            return unseen
+        single, other = ("old", "new") if report.old_count == 1 else ("new", "old")
+        return [
+            *unseen,
+            f"limit: one {single} run, so how far another would differ from it is taken from the {other} runs",
+        ]
     sentence = (
         "limit: one run a side, so what else differed between the two sessions counts as a change of the system; "
         "three runs a side or more (--baseline OLD1 --baseline OLD2 --baseline OLD3 NEW1 NEW2 NEW3) tell the two apart"
     )
-    return [sentence]
+    return [*unseen, sentence]
 
 
 def _slower(ratio: float) -> str:
@@ -97,8 +125,8 @@ def _chance(share: float) -> str:
     return f"{100.0 * share:.0f} %"
 
 
-def _row(one: GateCell) -> tuple[str, ...]:
-    key = one.key
+def words_of_test(key: CellKey) -> str:
+    """Return a test in words: `mpi pingpong round trip time library 64 B`."""
     words = (
         key.layer.value,
         key.variant,
@@ -107,12 +135,16 @@ def _row(one: GateCell) -> tuple[str, ...]:
         key.receive.value,
         format_bytes(key.message_bytes),
     )
+    return " ".join(word for word in words if word)
+
+
+def _row(one: GateCell) -> tuple[str, ...]:
     bounds = (None if bound is None else f"{bound:.3f}" for bound in (one.slowdown_low, one.slowdown_high))
     return (
         one.fabric,
-        " ".join(word for word in words if word),
-        value_text(one.old, key.metric, one.unit),
-        value_text(one.new, key.metric, one.unit),
+        words_of_test(one.key),
+        value_text(one.old, one.key.metric, one.unit),
+        value_text(one.new, one.key.metric, one.unit),
         bounded_text(f"{one.slowdown:.3f}", *bounds),
         "; ".join(
             filter(
@@ -133,6 +165,16 @@ def conclude(report: GateReport) -> None:
         control = any(one.is_control and one.verdict is GateVerdict.REGRESSED for one in report.cells)
         hint = "memory, the control, became slower too: the machine changed, measure again" if control else None
         raise GateFailed(f"{count(len(of[GateVerdict.REGRESSED]), 'test')} slower by more than {allowed}", hint=hint)
+    if report.verdict is GateVerdict.INCONCLUSIVE and report.other_machines and not of[GateVerdict.INCONCLUSIVE]:
+        raise Inconclusive(
+            f"every test passes, on other machines than the baseline's: {'; '.join(report.other_machines)}",
+            hint="measure a baseline on these machines; where they are the change to be judged, add --other-machines",
+        )
+    if report.verdict is GateVerdict.INCONCLUSIVE and report.lost and not of[GateVerdict.INCONCLUSIVE]:
+        raise Inconclusive(
+            f"what is left passes, and a part was lost: {'; '.join(report.lost)}",
+            hint="mend why it was lost (`fabricbench show RUNDIR --format text` tells), and measure it again",
+        )
     if report.verdict is GateVerdict.INCONCLUSIVE:
         if not of[GateVerdict.INCONCLUSIVE] and (report.unmatched or report.redefined):
             raise Inconclusive(

@@ -10,11 +10,13 @@ import typer
 from fabricbench.cli.arguments import (
     AfterOption,
     BeforeOption,
+    MarginOption,
     RunsArgument,
     SeveralRunsCommand,
     runs_to_analyse,
 )
-from fabricbench.cli.output import Format, say, share_option, write_output
+from fabricbench.cli.losses import losses_said, say_losses
+from fabricbench.cli.output import Format, check_output, output_width, say, share_option, write_output
 
 
 def register(app: typer.Typer) -> None:
@@ -28,7 +30,7 @@ def register(app: typer.Typer) -> None:
         baseline: Annotated[
             str | None, typer.Option(help="The fabric that all others are compared with (default: the first).")
         ] = None,
-        margin: Annotated[str, typer.Option(help="Smallest relative difference that matters: 2% or 0.02.")] = "2%",
+        margin: MarginOption = None,
         confidence: Annotated[str, typer.Option(help="Confidence of intervals and verdicts: 0.95 or 95%.")] = "0.95",
         decision: Annotated[
             Path | None,
@@ -45,20 +47,21 @@ def register(app: typer.Typer) -> None:
         With one run a side, `fabricbench compare runs/a1 runs/b1`, a change cannot be told from what else differed between the
         sessions.
         """
+        check_output(output)
         from fabricbench.analysis import analyse  # noqa: PLC0415 - keeps the start of the program fast
         from fabricbench.analysis.findings import Severity  # noqa: PLC0415
-        from fabricbench.cli.compare_text import render  # noqa: PLC0415
+        from fabricbench.cli.compare_text import UNBOUNDED, render  # noqa: PLC0415
         from fabricbench.record.decision_table import read_decision  # noqa: PLC0415
 
         sides = runs_to_analyse(runs, before, after)
-        findings = analyse(
-            **sides,
-            baseline=baseline,
-            margin=share_option(margin, "--margin"),
-            confidence=share_option(confidence, "--confidence"),
-            decision=None if decision is None else read_decision(decision),
-        )
+        smallest = None if margin is None else share_option(margin, "--margin")
+        level = share_option(confidence, "--confidence")
+        weights = None if decision is None else read_decision(decision)
+        with losses_said():
+            findings = analyse(**sides, baseline=baseline, margin=smallest, confidence=level, decision=weights)
+        if form in (Format.JSON, Format.CSV):  # the others begin with it
+            say_losses(findings.accounts, findings.run_directories)
+        write_output(render(findings, form, output_width(output, UNBOUNDED)) + "\n", output)
         for warning in findings.warnings:
             if warning.severity is not Severity.NOTE:
                 say(f"{warning.severity.value}: {warning.subject}: {warning.text}")
-        write_output(render(findings, form) + "\n", output)

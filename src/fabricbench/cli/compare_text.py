@@ -1,21 +1,43 @@
-"""What `fabricbench compare` writes: cells and curves as tables, a layer each, or every field for programs."""
+"""What `fabricbench compare` writes: cells and curves as tables, a layer each, or every field for programs.
+
+Text is as wide as the terminal. Ratios face the way of every report: how many times better the side is that leads.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from fabricbench.analysis.findings import BASIC_PATTERNS, Comparison, Findings, Verdict
-from fabricbench.cli.output import Format, as_json, bounded_text, value_text
+from fabricbench.analysis.findings import BASIC_PATTERNS, Comparison, Findings, Interval, Verdict
+from fabricbench.cli.output import Format, as_json, wrapped
 from fabricbench.model import Layer, Metric, Pattern
 from fabricbench.quantity import format_bytes
 from fabricbench.report.comma_separated import comparisons_csv, origin_columns, origins_of
-from fabricbench.report.first_screen import build_screen
-from fabricbench.report.words import counted, place_words
-from fabricbench.table import Table, as_markdown, as_text, table
+from fabricbench.report.first_screen import LOST, build_screen
+from fabricbench.report.terminal import table_text
+from fabricbench.report.words import (
+    NOTHING,
+    effect_words,
+    interval_parts,
+    outcome_words,
+    p_words,
+    place_words,
+    step_words,
+    typographic,
+)
+from fabricbench.table import Table, as_markdown, table
+
+TIMES, CORRECTED, MORE_BLOCKS = "times better, interval unadjusted", "p adj.", "more blocks"
 
 
-def render(findings: Findings, form: Format) -> str:
-    """Return the comparisons in a format; JSON and CSV hold every field of `Comparison`, cells first, then curves."""
+UNBOUNDED = 400
+"""Columns of text that no terminal cuts."""
+
+
+def render(findings: Findings, form: Format, width: int = UNBOUNDED) -> str:
+    """Return the comparisons in a format; JSON and CSV hold every field of `Comparison`, cells first, then curves.
+
+    Text is no wider than `width` columns.
+    """
     if form is Format.CSV:
         return comparisons_csv(findings).rstrip("\n")
     comparisons, origins = [*findings.cells, *findings.curves], origins_of(findings)
@@ -23,47 +45,65 @@ def render(findings: Findings, form: Format) -> str:
         return as_json(
             [row | origin_columns(row, origins) for row in (one.model_dump(mode="json") for one in comparisons)]
         )
-    writer: Callable[[Table], str] = as_markdown if form is Format.MARKDOWN else as_text
-    parts = ["\n".join(_head(findings, form))]
-    pairs = list(dict.fromkeys((one.fabric_a, one.fabric_b) for one in comparisons))
-    for pair in pairs:
-        for layer in Layer:
-            rows = [one for one in comparisons if one.layer is layer and (one.fabric_a, one.fabric_b) == pair]
-            if rows:
-                parts.append(writer(_table(layer, pair, rows)))
-    parts += _crossovers(findings)
-    return "\n\n".join(parts)
+    is_text = form is Format.TEXT
+    writer: Callable[[Table], str] = (lambda content: table_text(content, width)) if is_text else as_markdown
+    in_width: Callable[[Sequence[str]], Sequence[str]] = (
+        (lambda lines: wrapped(lines, width, hanging=0)) if is_text else lambda lines: lines
+    )
+    notes: dict[str, int] = {}
+    tables = [
+        writer(_table(findings, layer, pair, rows, notes))
+        for pair in dict.fromkeys((one.fabric_a, one.fabric_b) for one in comparisons)
+        for layer in Layer
+        if (rows := [one for one in comparisons if one.layer is layer and (one.fabric_a, one.fabric_b) == pair])
+    ]
+    numbered = ["\n".join(in_width(_numbered(notes)))] if notes else []
+    head = "\n".join(in_width(_head(findings, form)))
+    return "\n\n".join([head, *tables, *numbered, *_crossovers(findings)])
+
+
+def _numbered(notes: dict[str, int]) -> list[str]:
+    return [f"[{number}] {typographic(note)}" for note, number in notes.items()]
 
 
 def _head(findings: Findings, form: Format) -> list[str]:
     """Return the answer as every report gives it: exceptions, evidence, what changed, how far it reaches."""
     screen = build_screen(findings)
-    lines = [f"# {findings.title}" if form is Format.MARKDOWN else findings.title, "", screen.sentence]
+    lines = [f"# {findings.title}" if form is Format.MARKDOWN else findings.title, ""]
+    lines += [*(f"{LOST}: {line}" for line in screen.lost), ""] if screen.lost else []
+    lines += [screen.sentence]
     lines += [f"Except: {screen.exceptions}"] if screen.exceptions else []
-    lines += [f"Evidence: {' · '.join(screen.evidence)}"] if screen.evidence else []
+    lines += [f"Evidence: {' '.join(screen.evidence_in_full)}"] if screen.evidence else []
     lines += [*screen.changes, screen.counts] if screen.counts else []
     return [*lines, *filter(None, (screen.detail, screen.conditions))]
 
 
-def _table(layer: Layer, pair: tuple[str, str], comparisons: Sequence[Comparison]) -> Table:
-    control = " (control: no fabric changes it)" if layer is Layer.MEMORY else ""
+def _table(
+    findings: Findings, layer: Layer, pair: tuple[str, str], comparisons: Sequence[Comparison], notes: dict[str, int]
+) -> Table:
+    control = "control: no fabric changes it; " if layer is Layer.MEMORY else ""
     a, b = pair
-    columns = ("what", f"A: {a}", f"B: {b}", "ratio B/A, interval unadjusted", "p adj.", "verdict")
     order = sorted(
         comparisons,
         key=lambda one: (
             list(Metric).index(one.metric),
             one.receive,
-            one.variant,
+            one.order,
             one.kind == "curve",
             one.message_bytes or 0,
         ),
     )
     has_ways = len({one.receive for one in comparisons}) > 1
-    return table(columns, [_row(one, has_ways=has_ways) for one in order], title=f"{layer.value}{control}")
+    return table(
+        ("what", f"A: {a}", f"B: {b}", TIMES, CORRECTED, "verdict", MORE_BLOCKS),
+        [_row(one, findings.margin, notes, has_ways=has_ways) for one in order],
+        title=f"{layer.value} ({control}geometric means of launches)",
+        spare=(CORRECTED, MORE_BLOCKS),
+        result=TIMES,
+    )
 
 
-def _row(one: Comparison, *, has_ways: bool) -> tuple[str, ...]:
+def _row(one: Comparison, margin: float, notes: dict[str, int], *, has_ways: bool) -> tuple[str, ...]:
     size = "all sizes" if one.message_bytes is None else format_bytes(one.message_bytes)
     words = [
         _pattern(one.pattern),
@@ -72,17 +112,14 @@ def _row(one: Comparison, *, has_ways: bool) -> tuple[str, ...]:
         one.receive.value if has_ways else "",
         size,
     ]
-    ratio = bounded_text(
-        f"{one.ratio:.3f}", *(None if bound is None else f"{bound:.3f}" for bound in (one.ratio_low, one.ratio_high))
-    )
-    p_value = "-" if one.p_adjusted is None else f"{one.p_adjusted:.2g}"
     return (
         " ".join(word for word in words if word),
-        _median(one, one.value_a, one.low_a, one.high_a),
-        _median(one, one.value_b, one.low_b, one.high_b),
-        ratio,
-        p_value,
-        verdict_text(one),
+        _level(one, one.value_a, one.low_a, one.high_a),
+        _level(one, one.value_b, one.low_b, one.high_b),
+        effect_words(one),
+        p_words(one.p_adjusted),
+        _verdict(one, margin, notes),
+        "" if one.verdict.is_decided or one.more_blocks_needed is None else f"about {one.more_blocks_needed}",
     )
 
 
@@ -91,25 +128,22 @@ def _pattern(pattern: Pattern) -> str:
     return "" if pattern in BASIC_PATTERNS else pattern.value
 
 
-def _median(one: Comparison, value: float | None, low: float | None, high: float | None) -> str:
+def _level(one: Comparison, value: float | None, low: float | None, high: float | None) -> str:
+    """Return the geometric mean that the ratio is made of; of a rate of work with its unit, which its name does not have here."""
     if value is None:
-        return ""
-    texts = [None if bound is None else value_text(bound, one.metric, one.unit) for bound in (low, high)]
-    return bounded_text(value_text(value, one.metric, one.unit), *texts)
+        return NOTHING
+    unit = one.unit if one.metric is Metric.WORK_RATE else ""
+    return interval_parts(one.metric, Interval(value=value, low=low, high=high), unit)
 
 
-def verdict_text(one: Comparison) -> str:
-    """Return the verdict with the fabric's name; "equivalent" and "not enough data" must not look alike."""
-    return "; ".join((_outcome(one), *one.notes))
-
-
-def _outcome(one: Comparison) -> str:
-    if one.verdict is Verdict.EQUIVALENT:
-        return "= equivalent"
-    if one.verdict is Verdict.NOT_ENOUGH_DATA:
-        more = one.more_blocks_needed
-        return "? not enough data" + ("" if more is None else f" (about {counted(more, 'more block')})")
-    return f"{one.verdict.value}: {one.leader}{', perhaps by less than matters' if one.verdict.is_ahead else ''}"
+def _verdict(one: Comparison, margin: float, notes: dict[str, int]) -> str:
+    """Return the verdict with the fabric's name and the numbers of what qualifies it."""
+    said = outcome_words(one.verdict, one.fabric_a, one.fabric_b, margin)
+    said += step_words(one.verdict, one.metric, one.printed_step)
+    numbers = [str(notes.setdefault(str(note), len(notes) + 1)) for note in one.notes]
+    sign = {Verdict.EQUIVALENT: "= ", Verdict.NOT_ENOUGH_DATA: "? ", Verdict.NOT_RESOLVABLE: "? "}.get(one.verdict, "")
+    marks = f" [{', '.join(numbers)}]" if numbers else ""
+    return f"{sign}{said}{marks}"
 
 
 def _crossovers(findings: Findings) -> list[str]:

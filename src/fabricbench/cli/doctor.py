@@ -9,13 +9,16 @@ import json
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fabricbench.cli.output import as_json, write_output
+from fabricbench.cli.output import as_json, check_output, output_width, wrapped, write_output
 from fabricbench.cli.progress import RunProgress
-from fabricbench.table import Table, as_text, table
+from fabricbench.errors import EnvironmentLacks
+from fabricbench.table import Table, table
+from fabricbench.testbed.advice import ADVICE
 
 if TYPE_CHECKING:
     from fabricbench.campaign.plan import RunPlan
@@ -41,12 +44,13 @@ def register(app: typer.Typer) -> None:
         """Take the inventory of this host and say which settings hurt measurements, and what to do.
 
         With --testbed: is every node reachable, with the same fabricbench, and are its interfaces, addresses and MTU as the testbed
-        says? What carries the fabrics, and in what do nodes differ? Exit code 2 where the testbed is wrong, 3 where the nodes lack
-        something, as `run` would refuse it.
+        says? What carries the fabrics, and in what do nodes differ? Exit code 2 where the testbed cannot be read, 3 where nodes
+        are not as it says, as `run` would refuse it.
 
         Examples: `fabricbench doctor`, `fabricbench doctor --format json -o inventory.json`,
         `fabricbench doctor --testbed rack-7.toml`
         """
+        check_output(output)
         if testbed is not None:
             from fabricbench.campaign.venue import find_venue  # noqa: PLC0415 - keeps the start of the program fast
 
@@ -59,7 +63,20 @@ def register(app: typer.Typer) -> None:
             data = host.model_dump(mode="json") | {"lab": lab, "inventory": host.inventory()}
             write_output(json.dumps(data, indent=2) + "\n", output)
         else:
-            write_output(_host_text(host, lab), output)
+            write_output(_host_text(host, lab, output_width(output, UNBOUNDED)), output)
+        _check_measurer()
+
+
+def _check_measurer() -> None:
+    """Raise EnvironmentLacks where the measurer does not start with its own MPI: another library is in its way."""
+    from fabricbench.launch.mpi import check_fits, find_starter  # noqa: PLC0415 - keeps the start of the program fast
+    from fabricbench.native import native_file  # noqa: PLC0415
+
+    try:
+        starter, measurer = find_starter(), native_file("fabricbench-probe")
+    except EnvironmentLacks:  # the inventory tells that there is no MPI here
+        return
+    check_fits(starter, measurer)
 
 
 def _lab_support() -> dict[str, str]:
@@ -70,18 +87,32 @@ def _lab_support() -> dict[str, str]:
     return {"mode": str(support.mode), "reason": support.reason}
 
 
-def _host_text(host: Host, lab: dict[str, str]) -> str:
-    facts = host.inventory()
+UNBOUNDED = 10_000
+"""Columns of text that no terminal cuts."""
+
+
+def _host_text(host: Host, lab: dict[str, str], columns: int) -> str:
+    """Return the facts, then what to know before measuring, in so many columns."""
+    facts = [(name, value) for name, value in host.inventory().items() if not name.startswith(f"{ADVICE}.")]
+    facts.append(("lab", f"{lab['mode']}: {lab['reason']}"))
+    width = max(len(name) for name, _ in facts)
     lines = [f"host {host.name}", ""]
-    width = max(len(name) for name in facts)
-    lines += [f"  {name.ljust(width)}  {value}" for name, value in facts.items() if not name.startswith("advice.")]
-    lines += [f"  {'lab'.ljust(width)}  {lab['mode']}: {lab['reason']}", ""]
+    for name, value in facts:
+        lines += _hanging(f"  {name.ljust(width)}  ", value, columns)
+    lines.append("")
     if not host.advice:
         return "\n".join([*lines, "nothing was found that hurts measurements", ""])
     lines.append("what to know before measuring here:")
     for advice in host.advice:
-        lines += [f"  {advice.weight}: {advice.subject}: {advice.finding}", f"      what to do: {advice.action}"]
+        lines += _hanging("  ", f"{advice.weight}: {advice.subject}: {advice.finding}", columns)
+        lines += _hanging("      ", f"what to do: {advice.action}", columns)
     return "\n".join(lines) + "\n"
+
+
+def _hanging(head: str, text: str, columns: int) -> list[str]:
+    """Return text behind its head; what has no room on the first line hangs below it, less far in where there is little room."""
+    below = min(len(head), columns // 2)
+    return wrap(text, columns, initial_indent=head, subsequent_indent=" " * below, break_on_hyphens=False) or [head]
 
 
 class PreflightFormat(StrEnum):
@@ -97,7 +128,7 @@ def show_preflight(venue: Venue, plan: RunPlan | None, form: PreflightFormat, ou
 
     with RunProgress() as progress:
         found = examine_venue(venue, plan, progress.show)
-    text = as_json(_data(found)) if form is PreflightFormat.JSON else _text(found)
+    text = as_json(_data(found)) if form is PreflightFormat.JSON else _text(found, output_width(output, UNBOUNDED))
     write_output(text + "\n", output)
     refusal = found.refusal(with_findings=False)
     if refusal is not None:
@@ -109,28 +140,39 @@ def _data(found: Preflight) -> dict[str, object]:
     return data | {"inventories": found.inventories}
 
 
-def _text(found: Preflight) -> str:
-    from fabricbench.testbed.preflight_result import told  # noqa: PLC0415
+def _text(found: Preflight, width: int) -> str:
+    from fabricbench.report.terminal import table_text  # noqa: PLC0415 - keeps the start of the program fast
 
-    parts = [preflight_table(found, found.findings), *(f"  {note}" for note in found.notes)]
+    parts = [preflight_table(found, found.findings, width), *wrapped((f"  {note}" for note in found.notes), width)]
     adapters = _adapters(found)
-    parts += ["", as_text(adapters)] if adapters.rows else []
-    for title, findings in (("problems:", found.errors), ("warnings:", found.warnings)):
-        if findings:
-            parts += ["", title, *told(findings)]
+    parts += ["", table_text(adapters, width)] if adapters.rows else []
+    parts += problem_lines(found.errors, found.warnings, width)
     return "\n".join(parts if found.findings else [*parts, "", "nothing speaks against a run"])
 
 
-def preflight_table(found: Preflight, findings: Sequence[Finding]) -> str:
-    """Return the table of the nodes, each with the worst of what was found of it."""
+def problem_lines(errors: Sequence[Finding], warnings: Sequence[Finding], width: int) -> list[str]:
+    """Return problems and warnings, each under its heading, in so many columns."""
+    from fabricbench.testbed.preflight_result import told  # noqa: PLC0415
+
+    parts = []
+    for title, findings in (("problems:", errors), ("warnings:", warnings)):
+        parts += ["", title, *wrapped(told(findings), width)] if findings else []
+    return parts
+
+
+def preflight_table(found: Preflight, findings: Sequence[Finding], width: int) -> str:
+    """Return the table of the nodes, each with the worst of what was found of it, in so many columns."""
+    from fabricbench.report.terminal import table_text  # noqa: PLC0415 - keeps the start of the program fast
+
     fabrics = list(dict.fromkeys(name for node in found.nodes for name in node.attachments))
     title = f"testbed {found.testbed}"
     nodes = table(
         columns=("node", "host", "fabricbench", "load", *fabrics, "result"),
         rows=_rows(found, fabrics, findings),
         title=title,
+        spare=("load", "host", "fabricbench"),
     )
-    return as_text(nodes) if found.nodes else title
+    return table_text(nodes, width) if found.nodes else title
 
 
 FEWEST_FOLDED = 17

@@ -13,6 +13,12 @@ from fabricbench.errors import UsageError
 from fabricbench.model import Layer
 from fabricbench.quantity import count
 
+FORMATS = (
+    "gpcnet, hpcc, hpcg, hpl, imb, iperf3, linktest, mpigraph, nccl, "
+    "netperf, netpipe, npb, osu, perftest, qperf, reframe, sockperf"
+)
+"""The names of all importers, which are loaded where they are needed alone."""
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -32,21 +38,31 @@ def register(app: typer.Typer) -> None:
         ],
         output: Annotated[Path, typer.Option("--output", "-o", metavar="RUNDIR", help="A new run directory.")],
         importer: Annotated[
-            str | None, typer.Option("--from", metavar="PROGRAM", help="Which program wrote it; default: found out.")
+            str | None,
+            typer.Option("--from", metavar="PROGRAM", help=f"Which program wrote it: {FORMATS}. Default: found out."),
         ] = None,
         layer: Annotated[Layer | None, typer.Option(help="The layer, where the text does not tell it.")] = None,
         ranks: Annotated[int | None, typer.Option(min=1, help="The ranks, where the text does not tell them.")] = None,
+        message_bytes: Annotated[
+            int | None, typer.Option(min=0, help="The size of a message, where the text does not tell it.")
+        ] = None,
     ) -> None:
-        """Bring results of other programs (OSU) into a run directory, for `report`, `compare` and `show`.
+        """Bring results of other programs into a run directory, for `report`, `compare` and `show`.
 
         They stay marked as imported, are compared with results of the same program alone, and their path is unproven.
         """
         from fabricbench.exchange.storing import Said, import_run  # noqa: PLC0415 - only where it is needed
 
         command = ("fabricbench", *sys.argv[1:])
-        manifest = import_run(output, _fabrics(fabrics), Said(importer, layer, ranks), command=command)
+        manifest = import_run(
+            output, _fabrics(fabrics), Said(importer, layer, ranks, message_bytes), command=command, tell=_warn
+        )
         blocks = len({launch.block for launch in manifest.planned})
         say(f"{count(len(manifest.planned), 'launch')} in {count(blocks, 'block')}; next: fabricbench report {output}")
+
+
+def _warn(text: str) -> None:
+    say(f"warning: {text}")
 
 
 def _fabrics(given: list[str]) -> dict[str, list[Path]]:

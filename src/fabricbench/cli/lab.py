@@ -89,7 +89,7 @@ def up(
         raise UsageError("--rdma-kernel is for labs with RDMA", hint="add --rdma")
     lab = Lab.up(name, nodes, fabrics, owned=False, rdma=rdma, rdma_kernel=rdma_kernel, own_cpus=own_processors)
     names = ", ".join(planned.fabric.name for planned in lab.topology.fabrics)
-    _say(f"lab {name} is up: {nodes} nodes, emulated fabrics {names}")
+    _say(f"lab {name} is up: {count(nodes, 'node')}, emulated fabrics {names}")
     if lab.topology.rdma is Rdma.GUESTS:
         _say(GUESTS_NOTE)
     for crowded in crowding():
@@ -217,7 +217,7 @@ def _print_status(lab: LabStatus) -> None:
         nodes.add_column("guest")
     for node in lab.nodes:
         nodes.add_row(
-            node.name,
+            node.name + ("" if node.state == "up" else f" ({node.state})"),
             str(node.control_address),
             *(str(address) for address in node.addresses.values()),
             *([f"process {node.guest_pid}" if node.guest_pid else "ended"] if lab.rdma is Rdma.GUESTS else []),

@@ -13,12 +13,13 @@ from typing import Annotated, Any
 import typer
 
 from fabricbench.cli import completion
-from fabricbench.cli.output import text_width, write_output
+from fabricbench.cli.output import check_output, text_width, write_output
 from fabricbench.configuration import did_you_mean
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Metric, Pattern
 from fabricbench.native import doors
-from fabricbench.patterns import LAYER_PARAMETERS, PATTERNS, Family, Parameter, Parameters, PatternFacts, why_impossible
+from fabricbench.pattern_facts import LAYER_PARAMETERS, Family, Parameter, Parameters, PatternFacts
+from fabricbench.patterns import PATTERNS, why_impossible
 
 
 def register(app: typer.Typer) -> None:
@@ -44,6 +45,7 @@ def register(app: typer.Typer) -> None:
 
         Example: `fabricbench list`, `fabricbench list chaos`, `fabricbench list hpl` or `fabricbench list mpis`
         """
+        check_output(output)
         write_output(as_data(name) if json_ else as_text(name), output)
 
 
@@ -105,7 +107,7 @@ def as_text(name: str | None) -> str:
 
 
 def as_data(name: str | None) -> str:
-    """Return the same as JSON."""
+    """Return the list as JSON."""
     if name is None:
         data = {
             "layers": [_layer_data(layer) for layer in Layer],
@@ -284,7 +286,7 @@ def _overview() -> Iterator[str]:
         yield text
         for facts in (one for one in PATTERNS.values() if one.family is family):
             yield _hanging(
-                f"  {facts.pattern:{widest}}  {METRICS[facts.metric]:12}  ", f"{facts.summary}{_defaults(facts)}"
+                f"  {facts.name:{widest}}  {METRICS[facts.metric]:12}  ", f"{facts.summary}{_defaults(facts)}"
             )
     yield ""
     yield "`fabricbench list workloads` tells which kinds of kernels and applications [[workload]] of a campaign may have."
@@ -326,7 +328,7 @@ def _layer_detail(layer: Layer) -> Iterator[str]:
 
 
 def _pattern_detail(facts: PatternFacts) -> Iterator[str]:
-    pattern = facts.pattern
+    pattern = Pattern(facts.name)
     yield f"{pattern}: {facts.summary}"
     yield ""
     for what, text in _facts(facts):
@@ -360,9 +362,24 @@ def _hanging(head: str, text: str) -> str:
     return fill(text, text_width(), initial_indent=head, subsequent_indent=" " * len(head), break_on_hyphens=False)
 
 
+OTHER_TIMES = (
+    (
+        "also kept",
+        "barrier_start_ns: from when a barrier before the call lets each rank go, mean over calls and ranks, as OSU",
+    ),
+    (
+        "also kept",
+        "back_to_back_ns: calls one after the other without a barrier, time over number on the slowest rank, as IMB",
+    ),
+)
+"""The other two definitions of an operation's time, in the values of a cell's end: docs/collectives.md."""
+
+
 def _facts(facts: PatternFacts) -> Iterator[tuple[str, str]]:
     yield "measures", _metric(facts)
     yield "a sample", facts.sample or SAMPLES[facts.family]
+    if facts.family is Family.OPERATION:
+        yield from OTHER_TIMES if facts.most_ranks != 2 else OTHER_TIMES[1:]
     if facts.channels is not None:
         yield (
             "channels",
@@ -418,7 +435,7 @@ def _layer_data(layer: Layer) -> dict[str, Any]:
 def _pattern_data(facts: PatternFacts) -> dict[str, Any]:
     """Return an entry for programs; `layers` maps each layer to None, or to the reason why it cannot."""
     return {
-        "pattern": facts.pattern.value,
+        "pattern": facts.name,
         "family": facts.family.value,
         "metric": facts.metric.value,
         "unit": facts.metric.unit,
@@ -428,5 +445,5 @@ def _pattern_data(facts: PatternFacts) -> dict[str, Any]:
         "has_size": facts.has_size,
         "smallest_message_bytes": facts.smallest_message_bytes,
         "parameters": {name: asdict(one) for name, one in facts.parameters.items()},
-        "layers": {layer.value: why_impossible(layer, facts.pattern, {}) for layer in Layer},
+        "layers": {layer.value: why_impossible(layer, Pattern(facts.name), {}) for layer in Layer},
     }

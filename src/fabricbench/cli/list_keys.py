@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 Schema = Mapping[str, Any]
 
+TABLE = "a table"
 NOT_TOLD = ("kind",)
 DIGITS = ",.12g"
 BOUNDS = {
@@ -59,10 +60,11 @@ def _values(one: Schema, others: Mapping[str, Schema]) -> str:
         case {"type": "array", "prefixItems": numbers}:
             text = f"{len(numbers)} whole numbers"
         case {"type": "array"}:
-            text = f"{_values(one['items'], others)}, or a list of such"
+            item = _values(one["items"], others)
+            text = "a list of tables" if item == TABLE else f"{item}, or a list of such"
         case {"type": "integer" | "number" as kind}:
             limits = (f" {word} {one[name]:{DIGITS}}" for name, word in BOUNDS.items() if name in one)
             text = f"{'a whole number' if kind == 'integer' else 'a number'}{''.join(limits)}"
         case _:
-            text = {"boolean": "true or false", "object": "a table"}.get(one.get("type", ""), "text")
+            text = {"boolean": "true or false", "object": TABLE}.get(one.get("type", ""), "text")
     return text

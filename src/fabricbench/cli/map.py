@@ -7,14 +7,28 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fabricbench.cli.arguments import NodesOption, SeedOption
-from fabricbench.cli.output import Format, as_csv, as_json, say, share_option, value_text, write_output
-from fabricbench.quantity import format_bytes
+from fabricbench.cli.losses import results_lost, say_losses
+from fabricbench.cli.output import (
+    Format,
+    as_csv,
+    as_json,
+    check_output,
+    output_width,
+    say,
+    share_option,
+    value_text,
+    wrapped,
+    write_output,
+)
+from fabricbench.quantity import count, format_bytes
 from fabricbench.record.provenance import mark_words, origin_column
 from fabricbench.table import Table, as_markdown, as_text, table
 
@@ -49,7 +63,9 @@ def register(app: typer.Typer) -> None:
 
         Examples: `fabricbench map runs/map --testbed lab:fast-ethernet`, `fabricbench map runs/today`
         """
+        check_output(output)
         from fabricbench.analysis.network_map import CONFIRMATION, confirmation_of, network_maps  # noqa: PLC0415 - keeps the start fast
+        from fabricbench.record.account import account_of  # noqa: PLC0415
         from fabricbench.record.store import Run  # noqa: PLC0415
 
         share = share_option(margin, "--margin")
@@ -61,7 +77,12 @@ def register(app: typer.Typer) -> None:
                 _measure(testbed, nodes, layer, blocks, seed, second)
         opened = Run.open(run)
         maps = network_maps(opened, margin=share, confirmation=confirmation_of(opened))
-        write_output(render(maps, form, opened.marks) + "\n", output)
+        width = output_width(output, UNBOUNDED)
+        write_output(render(maps, form, opened.marks, margin=share, width=width) + "\n", output)
+        account = account_of(opened)
+        if testbed is not None and account.has_lost_results:
+            raise results_lost(account, run)
+        say_losses((account,), (str(run),))
 
 
 def _measure(testbed: str, nodes: int | None, layer: str, blocks: int, seed: int | None, directory: Path) -> None:
@@ -82,8 +103,20 @@ PAIR_COLUMNS = ("fabric", "layer", "pattern", "message_bytes", "source", "destin
 NOTHING = "There is no matrix in this run: measure one with the campaign `map`, or give --testbed."
 
 
-def render(maps: Sequence[NetworkMap], form: Format, marks: Marks) -> str:
-    """Return the maps in a format; JSON holds every field, CSV a row for each pair. `marks`: those of the run."""
+UNBOUNDED = 10_000
+"""Columns of text that no terminal cuts: a matrix has one for each node."""
+INDENT = GAP = 2
+"""Of a table under its title, and between its columns."""
+
+
+def render(
+    maps: Sequence[NetworkMap], form: Format, marks: Marks, *, margin: float | None = None, width: int = UNBOUNDED
+) -> str:
+    """Return the maps in a format; JSON holds every field, CSV a row for each pair. `marks`: those of the run.
+
+    `margin` is the smallest slowness that matters, where it is known. Text is no wider than `width`: a matrix that is wider is in
+    parts, a few columns each.
+    """
     if form is Format.JSON:
         dumped = [one.model_dump(mode="json") | origin_column(one.fabric, marks) for one in maps]
         return as_json([{"verdict": one.verdict.value} | row for one, row in zip(maps, dumped, strict=True)])
@@ -93,19 +126,50 @@ def render(maps: Sequence[NetworkMap], form: Format, marks: Marks) -> str:
     if not maps:
         return NOTHING
     writer: Callable[[Table], str] = as_markdown if form is Format.MARKDOWN else as_text
-    return "\n\n".join(["\n".join([*_verdict(maps), *mark_words(marks)]), *(writer(_table(one)) for one in maps)])
+    lines = [*_verdict(maps, margin), *mark_words(marks)]
+    if form is Format.TEXT:
+        lines = wrapped(lines, width)
+    matrices = [part for one in maps for part in (_parts(_table(one), width) if form is Format.TEXT else [_table(one)])]
+    return "\n\n".join(["\n".join(lines), *map(writer, matrices)])
 
 
-def _verdict(maps: Sequence[NetworkMap]) -> list[str]:
+def _verdict(maps: Sequence[NetworkMap], margin: float | None) -> list[str]:
     lines = [f"{_subject(one)}: {_sentence(slow)}" for one in maps for slow in one.slow]
     lines += [f"{_subject(one)}: {one.unnamed_words}" for one in maps if one.unnamed_words]
-    if not all(one.is_judged for one in maps):
-        lines.append("Fewer than four hosts: causes cannot be told apart, so nobody is judged.")
+    lines += dict.fromkeys(one.unjudged_words for one in maps if not one.is_judged)
     if not lines:
         cleared = " What looked so in the first run was not found again." if any(map(_is_cleared, maps)) else ""
-        lines = [f"No node, pair or direction is slow.{cleared}"]
+        lines = [f"No node, pair or direction was found slow.{cleared}"]
+        if not cleared:
+            lines += [f"{_subject(one)}: {words}" for one in maps if (words := _within(one, margin))]
+    lines += [f"{_subject(one)}: {one.nobody_words}" for one in maps if one.nobody_words]
     lines += [f"{_subject(one)}: {one.groups_words}" for one in maps if one.groups_words]
     return lines + [f"{_subject(one)}: {words}" for one in maps for words in one.failed_words]
+
+
+def _within(one: NetworkMap, margin: float | None) -> str:
+    """Return how far the slowest pair lies behind the one in the middle; nothing where hosts are in groups, which differ anyway."""
+    is_time = one.metric.is_lower_better
+    pairs = [
+        (value, source, destination)
+        for source, row in zip(one.hosts, one.matrix, strict=True)
+        for destination, value in zip(one.hosts, row, strict=True)
+        if value
+    ]
+    if one.groups or not pairs:
+        return ""
+    typical = median(value for value, _, _ in pairs)
+    slowest = max if is_time else min
+    value, source, destination = slowest(pairs, key=lambda pair: pair[0])
+    behind = value / typical - 1.0 if is_time else 1.0 - value / typical
+    pair = f"{source} {'with' if is_time else 'to'} {destination}"
+    if margin is None:
+        place = ""
+    elif behind <= margin:
+        place = f", within the margin of {margin * 100:g} %"
+    else:
+        place = ", which so few launches do not show"
+    return f"the slowest pair, {pair}, is {behind * 100:.1f} % slower than the median one{place}"
 
 
 def _is_cleared(one: NetworkMap) -> bool:
@@ -129,7 +193,27 @@ def _table(one: NetworkMap) -> Table:
         (host, *("" if value is None else value_text(value, one.metric, one.metric.unit) for value in row))
         for host, row in zip(one.hosts, one.matrix, strict=True)
     ]
-    return table(("from \\ to", *one.hosts), rows, title=f"{_subject(one)} (median of {one.launches} launches)")
+    columns = ("from \\ to", *one.hosts)
+    return table(
+        columns, rows, range(1, len(columns)), title=f"{_subject(one)} (median of {count(one.launches, 'launch')})"
+    )
+
+
+def _parts(matrix: Table, width: int) -> list[Table]:
+    """Return a matrix as several that are no wider than so many columns, each with the first column, or with one more at least."""
+    lines = (matrix.columns, *matrix.rows)
+    first, *widths = [max(len(line[column]) for line in lines) for column in range(len(matrix.columns))]
+    parts: list[list[int]] = [[]]
+    for column, wide in enumerate(widths, 1):
+        taken = INDENT + first + sum(GAP + widths[index - 1] for index in parts[-1])
+        if parts[-1] and taken + GAP + wide > width:
+            parts.append([])
+        parts[-1].append(column)
+    if len(parts) == 1:
+        return [matrix]
+    return [
+        replace(matrix.only([0, *part]), title=f"{matrix.title}, to {matrix.columns[part[0]]} and on") for part in parts
+    ]
 
 
 def _pairs(maps: Sequence[NetworkMap]) -> list[dict[str, object]]:

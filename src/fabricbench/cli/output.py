@@ -9,16 +9,18 @@ import errno
 import json
 import os
 import shutil
+import stat
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from enum import StrEnum
 from pathlib import Path
+from textwrap import wrap
 from typing import Any, BinaryIO
 
 from fabricbench.errors import UsageError
 from fabricbench.model import Metric
-from fabricbench.printable import printable
+from fabricbench.printable import printable, shortened
 from fabricbench.quantity import format_bit_s, format_message_s, format_seconds, format_work, parse_share
 from fabricbench.table import rows_csv
 
@@ -30,27 +32,145 @@ def text_width() -> int:
     return max(NARROWEST_TEXT, min(WIDEST_TEXT, shutil.get_terminal_size((WIDEST_TEXT, 0)).columns))
 
 
+def output_width(output: Path | None, otherwise: int) -> int:
+    """Return how wide a command's tables may be: as the terminal, or COLUMNS says; `otherwise` in files and pipes."""
+    if output is not None and str(output) != "-":
+        return otherwise
+    is_shown = sys.stdout.isatty() or "COLUMNS" in os.environ
+    return max(NARROWEST_TEXT, shutil.get_terminal_size((otherwise, 0)).columns) if is_shown else otherwise
+
+
+def wrapped(lines: Iterable[str], width: int, *, hanging: int = 2) -> list[str]:
+    """Return prose as lines of so many columns, a word or a path always whole; what goes on is set in from its line's beginning."""
+    return [
+        part
+        for line in lines
+        for part in wrap(
+            line,
+            width,
+            subsequent_indent=" " * (len(line) - len(line.lstrip()) + hanging),
+            break_on_hyphens=False,
+            break_long_words=False,
+        )
+        or [""]
+    ]
+
+
+REPEAT = "repeat the command"
+
+
+def check_output(path: Path | None, *, may_replace: bool = True) -> None:
+    """Raise UsageError where nothing may be written to a path: before the work whose result is to stand there.
+
+    A file that is there, or a link of that name, is refused unless it `may_replace` it.
+    """
+    if is_file_name(path) and path is not None:
+        _check_replaceable(path)
+        if not may_replace:
+            check_new(path)
+
+
+def is_file_name(path: Path | None) -> bool:
+    """Whether a path stands for a file, there or not: not for stdout, a descriptor that the shell has opened, a device of /dev."""
+    if path is None or str(path) == "-" or _descriptor(path) is not None:
+        return False
+    return not (_kind(path) == stat.S_IFCHR and path.absolute().parent == DEVICES)
+
+
 @contextmanager
 def opened_output(path: Path | None) -> Iterator[BinaryIO]:
     """Yield the binary stream to write to; without a path, or with `-`, stdout.
 
-    EnvironmentLacks where the disk is full or may not be written to, UsageError for a path that cannot be.
+    A file, or a link of that name, is replaced: `check_output` says whether it may be. Written to are only descriptors that the
+    shell has opened (`/dev/stdout`, `/dev/fd/N`) and character devices of `/dev` (`/dev/null`). EnvironmentLacks where the disk is
+    full or may not be written to, UsageError for a path that cannot be: a pipe, a disk.
     """
     from fabricbench.record.atomic import explained, replaced  # noqa: PLC0415 - keeps the start of the program fast
 
-    if path is not None and str(path) != "-" and (path.is_file() or not path.exists()):
-        with replaced(path) as temporary, temporary.open("wb") as stream:
+    if path is None or str(path) == "-":
+        written: AbstractContextManager[BinaryIO] = _standard_output()
+    elif (descriptor := _descriptor(path)) is not None:
+        written = _open_descriptor(descriptor)
+    elif _kind(path) == stat.S_IFCHR and path.absolute().parent == DEVICES:
+        written = path.open("wb")
+    else:
+        _check_replaceable(path)
+        with replaced(path) as stream:
             yield stream
         return
     try:
-        if path is None or str(path) == "-":
-            with _standard_output() as stream:
-                yield stream
-        else:
-            with path.open("wb") as stream:  # a pipe or a device is written to, not replaced
-                yield stream
+        with written as stream:
+            yield stream
     except Exception as error:
-        raise explained(error, path or Path("standard output")) from error
+        where = Path("standard output") if path is None or str(path) == "-" else path
+        raise explained(error, where, way_on=REPEAT) from error
+
+
+DEVICES = Path("/dev")
+STREAMS = {DEVICES / "stdout": 1, DEVICES / "stderr": 2}
+DESCRIPTORS = (DEVICES / "fd", Path("/proc/self/fd"))
+
+
+def _descriptor(path: Path) -> int | None:
+    """Return the open descriptor that a path names: what a shell writes for `>(command)` does."""
+    path = path.absolute()
+    if path.parent in DESCRIPTORS and path.name.isdecimal():
+        return int(path.name)
+    return STREAMS.get(path)
+
+
+def _kind(path: Path) -> int | None:
+    try:
+        return stat.S_IFMT(path.lstat().st_mode)
+    except OSError:
+        return None
+
+
+def check_new(path: Path) -> None:
+    """Raise UsageError where something has a name that is to be a new file's or folder's, or a part of a run would have it."""
+    _check_is_no_part_of_a_run(path)
+    if os.path.lexists(path):
+        hint = "give a new folder, or remove it" if path.is_dir() else "name another file, or replace it with --force"
+        raise UsageError(f"{path} is there already", hint=hint)
+
+
+def _check_replaceable(path: Path) -> None:
+    """Raise UsageError where a name stands for something that nothing is written to, or for a part of a run."""
+    _check_is_no_part_of_a_run(path)
+    kinds = {
+        stat.S_IFDIR: "a folder",
+        stat.S_IFBLK: "a disk",
+        stat.S_IFCHR: "a device",
+        stat.S_IFIFO: "a pipe",
+        stat.S_IFSOCK: "a socket",
+    }
+    kind = kinds.get(_kind(path) or 0)
+    if kind is not None:
+        raise UsageError(
+            f"{path} is {kind}, and output is written to files only",
+            hint="name a file, or write to stdout and let the shell lead it on: `-o - > ...`",
+        )
+
+
+def _check_is_no_part_of_a_run(path: Path) -> None:
+    """Raise UsageError for what is a part of a run, or would be taken for one; a report in its folder is none."""
+    from fabricbench.record.integrity import JOURNAL, LAUNCHES, MANIFEST, PLAN  # noqa: PLC0415 - keeps the start fast
+
+    own = (MANIFEST, JOURNAL, PLAN, Path(PLAN).with_suffix(".seal").name, LAUNCHES)
+    whole = Path(os.path.realpath(path.parent), path.name)
+    for folder in whole.parents:
+        first = whole.relative_to(folder).parts[0]
+        if first in own and any((folder / name).exists() for name in (MANIFEST, JOURNAL, PLAN)):
+            raise UsageError(
+                f"{path} is a part of the run in {folder}, and nothing is written over what was measured",
+                hint=f"name another file, {folder / 'report'}{path.suffix} say",
+            )
+
+
+@contextmanager
+def _open_descriptor(descriptor: int) -> Iterator[BinaryIO]:
+    with os.fdopen(os.dup(descriptor), "wb") as stream:
+        yield stream
 
 
 @contextmanager
@@ -76,8 +196,13 @@ def write_output(text: str, path: Path | None, *, has_colour: bool = False) -> N
 
 
 def say(text: str) -> None:
-    """Tell people something on stderr, printable: it may quote what others wrote."""
-    sys.stderr.write(f"{printable(text)}\n")
+    """Tell people something on stderr, printable and no line of it endless: it may quote what others wrote."""
+    lines = (shortened(line, MOST_OF_A_LINE) for line in text.split("\n"))
+    sys.stderr.write(printable("\n".join(lines)) + "\n")
+
+
+MOST_OF_A_LINE = 8000
+"""A command with all of its variables has some thousands."""
 
 
 class Format(StrEnum):
@@ -104,7 +229,7 @@ def share_option(text: str, option: str) -> float:
     try:
         return parse_share(text)
     except ValueError as error:
-        raise UsageError(f"{option}: {error}", hint=f"write {option} 2% say") from None
+        raise UsageError(f"{option}: {error}", hint="a share is written as 2% or as 0.02") from None
 
 
 def value_text(value: float, metric: Metric, unit: str) -> str:

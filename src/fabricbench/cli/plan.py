@@ -25,10 +25,10 @@ from fabricbench.cli.arguments import (
     SeedOption,
     TestbedOption,
 )
-from fabricbench.cli.output import share_option, text_width, write_output
+from fabricbench.cli.output import check_output, share_option, text_width, write_output
 from fabricbench.cli.submitting import OURS, command_inside, prepare_for_job, script_shown
 from fabricbench.model import Layer
-from fabricbench.quantity import format_bytes, format_duration, format_seconds
+from fabricbench.quantity import count, format_bytes, format_duration, format_seconds
 from fabricbench.table import as_text, table
 from fabricbench.testbed.model import Launcher
 
@@ -71,6 +71,9 @@ def register(app: typer.Typer) -> None:
         output: Annotated[
             Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of stdout.")
         ] = None,
+        verbose: Annotated[
+            bool, typer.Option("--verbose", "-v", help="List every launch with the order of its tests.")
+        ] = False,
         submit: Annotated[
             bool, typer.Option("--submit", help="Print the batch script that `run --submit` would send to Slurm.")
         ] = False,
@@ -79,10 +82,11 @@ def register(app: typer.Typer) -> None:
 
         Example: `fabricbench plan quick --testbed lab:fast-ethernet,myrinet --budget 5min`
         """
+        check_output(output)
         allowed = None if gate is None else share_option(gate, "--gate")
         if submit:
             expected = prepare_for_job(campaign, testbed, budget, blocks, seed, noise_from)
-            command = command_inside(context, RUNDIR, (*OURS, "gate", "format_"), "run")
+            command = command_inside(context, RUNDIR, (*OURS, "gate", "format_", "verbose", "force"), "run")
             write_output(script_shown(expected, command, None, RUNDIR), output)
             return
         prepared = prepare(campaign, testbed, nodes, budget, blocks, seed, noise_from)
@@ -90,13 +94,13 @@ def register(app: typer.Typer) -> None:
         if format_ is Format.JSON:
             text = json.dumps(_data(prepared, commands, allowed), indent=1) + "\n"
         else:
-            text = "\n".join(_lines(prepared, commands, allowed)) + "\n"
+            text = "\n".join(_lines(prepared, commands, allowed, is_verbose=verbose)) + "\n"
         write_output(text, output)
 
 
 def _commands(prepared: Prepared) -> dict[str, Command]:
     """The command of each launch by its name; in a lab that is not built yet, as `fabricbench lab exec` would do it."""
-    from fabricbench.campaign.attempt import start_of  # noqa: PLC0415 - keeps the start of the program fast
+    from fabricbench.campaign.start import start_of  # noqa: PLC0415 - keeps the start of the program fast
 
     launcher = prepared.venue.sketch()
     plan = prepared.plan
@@ -111,7 +115,7 @@ def _commands(prepared: Prepared) -> dict[str, Command]:
 
 def _binaries(prepared: Prepared) -> dict[str, str]:
     """The MPI of each fabric with the measurer that was built with it; empty where the testbed names no MPI."""
-    from fabricbench.campaign.attempt import PROBE  # noqa: PLC0415 - keeps the start of the program fast
+    from fabricbench.campaign.start import PROBE  # noqa: PLC0415 - keeps the start of the program fast
     from fabricbench.launch.mpi import programs_of, starter_of  # noqa: PLC0415 - the same
     from fabricbench.native import native_file  # noqa: PLC0415 - the same
 
@@ -159,23 +163,29 @@ def _data(prepared: Prepared, commands: dict[str, Command], allowed: float | Non
     }
 
 
-def _lines(prepared: Prepared, commands: dict[str, Command], allowed: float | None) -> Iterator[str]:
+def _lines(
+    prepared: Prepared, commands: dict[str, Command], allowed: float | None, *, is_verbose: bool
+) -> Iterator[str]:
+    from fabricbench.testbed.allocation import other_groups  # noqa: PLC0415 - keeps the start of the program fast
+
     plan, testbed = prepared.plan, prepared.venue.testbed()
     fabrics = ", ".join(fabric.name for fabric in plan.fabrics)
-    yield f"campaign {plan.campaign} on {testbed.name}: {len(testbed.nodes)} nodes, fabrics {fabrics}"
+    noun = "fabric" if len(plan.fabrics) == 1 else "fabrics"
+    yield f"campaign {plan.campaign} on {testbed.name}: {count(len(testbed.nodes), 'node')}, {noun} {fabrics}"
     yield (
-        f"{plan.blocks} blocks, {len(plan.launches)} launches of {_ranks(plan)} ranks, {len(plan.cells)} tests, "
+        f"{count(plan.blocks, 'block')}, {count(len(plan.launches), 'launch')} of {_ranks(plan)}, "
+        f"{count(len(plan.cells), 'test')}, "
         f"about {format_duration(plan.estimated_seconds)}, seed {plan.seed}"
     )
-    yield f"note: {_time_note(plan)}"
-    yield from (f"note: {note}" for note in plan.notes)
+    notes = (_time_note(plan), other_groups() if testbed.is_allocated else "", *plan.notes)
+    for note in filter(None, notes):
+        yield from wrap(f"note: {note}", text_width(), subsequent_indent="  ", break_on_hyphens=False)
     finds, gate = _finds(prepared, allowed)
     yield from power_lines(finds)
     if gate is not None:
         yield from gate_lines(gate, finds)
     yield ""
-    yield "launches, in this order:"
-    yield from (_launch_line(launch) for launch in plan.launches)
+    yield from _launch_lines(plan, is_verbose=is_verbose)
     yield ""
     if binaries := _binaries(prepared):
         yield "MPI of each fabric, and what is built with it:"
@@ -233,23 +243,46 @@ def _time_note(plan: RunPlan) -> str:
 
 
 def _ranks(plan: RunPlan) -> str:
-    """`4`, or `1 to 4` where workloads take fewer."""
+    """`4 ranks`, or `1 to 4 ranks` where workloads take fewer."""
     numbers = {plan.ranks_of(launch) for launch in plan.launches}
-    return str(min(numbers)) if len(numbers) == 1 else f"{min(numbers)} to {max(numbers)}"
+    return count(min(numbers), "rank") if len(numbers) == 1 else f"{min(numbers)} to {max(numbers)} ranks"
 
 
 def _cell_lines(cells: Sequence[PlanProbe]) -> Iterator[str]:
-    from fabricbench.patterns import PATTERNS, Family  # noqa: PLC0415 - keeps the start of the program fast
-    from fabricbench.record.frames import variant  # noqa: PLC0415
+    from fabricbench.pattern_facts import Family  # noqa: PLC0415 - keeps the start of the program fast
+    from fabricbench.patterns import PATTERNS  # noqa: PLC0415 - keeps the start of the program fast
+    from fabricbench.record.setup import setup_of, words_of  # noqa: PLC0415
 
     widest = max(len(cell.pattern) for cell in cells)
     for cell in cells:
         bound = "about" if PATTERNS[cell.pattern].family is Family.WORKLOAD else "at most"
         line = (
             f"  {cell.id:3}  {cell.layer:6} {cell.pattern:{widest}} {format_bytes(cell.message_bytes):>8}  {cell.receive:8} "
-            f"{bound} {format_seconds(cell.stopping.maximum_seconds)}  {variant(cell).replace(',', ', ')}"
+            f"{bound} {format_seconds(cell.stopping.maximum_seconds)}  {', '.join(words_of(cell.pattern, setup_of(cell)))}"
         )
         yield line.rstrip()
+
+
+def _launch_lines(plan: RunPlan, *, is_verbose: bool) -> Iterator[str]:
+    """Yield the order of launches: a line for each of the first blocks, or for every launch, with the order of its tests."""
+    if is_verbose:
+        yield "launches, in this order:"
+        yield from map(_launch_line, plan.launches)
+        return
+    blocks: dict[int, list[LaunchPlan]] = {}
+    for launch in plan.launches:
+        blocks.setdefault(launch.block, []).append(launch)
+    yield "launches, in this order (--verbose lists all, with the order of their tests):"
+    for launches in list(blocks.values())[:BLOCKS_SHOWN]:
+        seconds = sum(launch.estimated_seconds for launch in launches)
+        line = f"{', '.join(launch.launch_id for launch in launches)}, about {format_duration(seconds)}"
+        yield from _wrapped(line)
+    if len(blocks) > BLOCKS_SHOWN:
+        yield f"  and {count(len(blocks) - BLOCKS_SHOWN, 'more block')} of the same, each in an order of its own"
+
+
+BLOCKS_SHOWN = 2
+"""Of many that differ in nothing but their order."""
 
 
 def _launch_line(launch: LaunchPlan) -> str:
@@ -353,7 +386,7 @@ def _pair(alone: float | None, among_all: float | None) -> str:
 
 
 def _blocks(blocks: int | None) -> str:
-    return "over 1000 blocks" if blocks is None else f"{blocks} blocks"
+    return "over 1000 blocks" if blocks is None else count(blocks, "block")
 
 
 def _percent(share: float) -> str:

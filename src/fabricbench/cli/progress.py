@@ -69,7 +69,9 @@ class RunProgress:
                     self._task, description="starting", total=event.launches, completed=event.finished
                 )
                 done = f", {event.finished} of them done already" if event.finished else ""
-                self._say(f"{event.launches} launches in {event.blocks} blocks{done}; {_left(event.seconds_left)}")
+                self._say(
+                    f"{count(event.launches, 'launch')} in {count(event.blocks, 'block')}{done}; {_left(event.seconds_left)}"
+                )
             case events.LaunchStarted():
                 again = f", try {event.attempt}" if event.attempt > 1 else ""
                 description = f"block {event.launch.block + 1} of {self._blocks}: {event.launch.fabric}{again}"
@@ -157,7 +159,7 @@ def interruptible(directory: Path, notify: Callable[[Event], None]) -> Iterator[
 
 def _ended(directory: Path, error: BaseException, *, is_job_over: bool) -> FabricbenchError:
     """Return what becomes of a run that a signal has ended."""
-    from fabricbench.campaign.run_directory import PLAN  # noqa: PLC0415 - keeps the start of the program fast
+    from fabricbench.record.integrity import PLAN  # noqa: PLC0415 - keeps the start of the program fast
     from fabricbench.testbed.allocation import JOB  # noqa: PLC0415
 
     resume = f"fabricbench resume {quote(str(directory))}"

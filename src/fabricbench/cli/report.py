@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import webbrowser
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,13 +14,15 @@ import typer
 from fabricbench.cli.arguments import (
     AfterOption,
     BeforeOption,
+    MarginOption,
     RunsArgument,
     SeveralRunsCommand,
     first_path,
     note_of_sides,
     runs_to_analyse,
 )
-from fabricbench.cli.output import opened_output, say
+from fabricbench.cli.losses import losses_said, say_losses
+from fabricbench.cli.output import check_output, is_file_name, opened_output, say, share_option
 from fabricbench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -32,6 +35,7 @@ class FormatName(StrEnum):
 
     HTML = "html"
     MARKDOWN = "markdown"
+    LATEX = "latex"
     JSON = "json"
     CSV = "csv"
     TEXT = "text"
@@ -62,7 +66,17 @@ def register(app: typer.Typer) -> None:
             typer.Option("--format", help="How to write it (default: as the file's name says, or html)."),
         ] = None,
         figure: Annotated[
-            str | None, typer.Option(help="One figure, for svg, png and pdf: verdict, ladder, ...")
+            str | None,
+            typer.Option(help="One figure, for svg, png and pdf: verdict, ladder, ...; or first-screen, to share."),
+        ] = None,
+        width: Annotated[
+            float | None,
+            typer.Option(
+                metavar="MM",
+                min=60.0,
+                max=400.0,
+                help="How wide figures are, in mm: 85 for a column. Text stays 8 points.",
+            ),
         ] = None,
         baseline: Annotated[
             str | None, typer.Option(help="The fabric that all others are compared with (default: the first).")
@@ -73,6 +87,7 @@ def register(app: typer.Typer) -> None:
                 metavar="RUNDIR", help="Normalise the rates of kernels to those of a stored run, or to `cray-y-mp`."
             ),
         ] = None,
+        margin: MarginOption = None,
         decision: Annotated[
             Path | None,
             typer.Option(metavar="FILE", help="Rank and cost the fabrics by the [decision] of this TOML file."),
@@ -85,9 +100,16 @@ def register(app: typer.Typer) -> None:
 
         Before and after a change: `fabricbench report --before runs/a1 runs/a2 runs/a3 --after runs/b1 runs/b2 runs/b3`
 
-        CSV holds the comparisons; topologies, congestion, operations and pairs go beside it (`x.csv`, `x-topologies.csv`).
+        Beside CSV, which holds the comparisons, go topologies, congestion, operations and pairs (`x.csv`, `x-topologies.csv`);
+        beside Markdown its figures (`x.md`, `x.figures/ladder.svg`).
 
-        For a paper: `fabricbench report runs/today --format pdf --figure round-trip -o round-trip.pdf`
+        For a paper: `fabricbench report runs/today --format pdf --figure round-trip --width 85 -o round-trip.pdf`
+
+        The numbers that a figure draws go beside it (`round-trip-data.csv`). All figures: `--format pdf --width 175 -o figures`.
+
+        One picture to share: `fabricbench report runs/today --figure first-screen -o today.png`
+
+        The effects as a table for a paper: `fabricbench report runs/today --format latex -o effects.tex`
         """
         from fabricbench.analysis import analyse  # noqa: PLC0415 - keeps the start of the program fast
         from fabricbench.record.decision_table import read_decision  # noqa: PLC0415
@@ -95,33 +117,45 @@ def register(app: typer.Typer) -> None:
 
         name = form or _format_of(output)
         written = FORMATS[name]
-        if figure is not None and isinstance(written, Format):
-            raise UsageError(f"--figure is for svg, png and pdf, not for {name}", hint="add --format svg, say")
+        if isinstance(written, Format):
+            _refuse_of_figures(name, {"--figure": figure, "--width": width})
         target = output or (STDOUT if name is FormatName.TEXT else None)
         if open_it and target == STDOUT:
             raise UsageError("--open needs a file, and the output is stdout", hint="name a file with -o")
+        if isinstance(written, Format) or figure is not None:
+            check_output(output)
         machine = None if reference is None else _reference(reference)
         sides = runs_to_analyse(runs, before, after)
         weights = None if decision is None else read_decision(decision)
-        findings = analyse(**sides, baseline=baseline, reference=machine, decision=weights)
+        difference = None if margin is None else share_option(margin, "--margin")
+        with losses_said():
+            findings = analyse(**sides, baseline=baseline, margin=difference, reference=machine, decision=weights)
         note = note_of_sides(sides)
         if note is not None:
             say(f"warning: before and after: {note}")
+        say_losses(findings.accounts, findings.run_directories)
         beside = first_path(sides)
         if isinstance(written, Format):
-            is_for_terminal = name is FormatName.TEXT and target == STDOUT
-            content = _for_this_terminal(findings) if is_for_terminal else written.render(findings)
-            path = _write(content, target or beside / f"dossier{written.suffix}")
+            path = target or beside / f"dossier{written.suffix}"
+            is_for_terminal = name is FormatName.TEXT and path == STDOUT
+            files = {path: _for_this_terminal(findings)} if is_for_terminal else _files_of(findings, written, path)
         elif figure is not None:
-            path = _write(written.render(findings, figure), target or beside / f"{figure}{written.suffix}")
+            path = target or beside / f"{figure}{written.suffix}"
+            files = _figure_files(findings, written, figure, path, width)
         else:
-            path = _write_all(findings, written, target or beside / "figures")
-        if path != STDOUT:
-            typer.echo(path)
-        if isinstance(written, Format):
-            _write_others(findings, written, path)
+            path = target or beside / "figures"
+            files = _all_figures(findings, written, path, width)
+        for one in _written(files, path):
+            typer.echo(one)
         if open_it:
             webbrowser.open(path.resolve().as_uri())
+
+
+def _refuse_of_figures(name: FormatName, options: dict[str, object]) -> None:
+    """Raise UsageError where a whole report was asked for with what only a figure has."""
+    for option, value in options.items():
+        if value is not None:
+            raise UsageError(f"{option} is for svg, png and pdf, not for {name}", hint="add --format svg, say")
 
 
 def _reference(name: str) -> Reference:
@@ -151,18 +185,53 @@ def _format_of(output: Path | None) -> FormatName:
     return suffixes[output.suffix]
 
 
-def _write(content: bytes, path: Path) -> Path:
-    with opened_output(path) as stream:
-        stream.write(content)
-    return path
+def _files_of(findings: Findings, written: Format, path: Path) -> dict[Path, bytes]:
+    """Return the report as a file, with those beside it, where the format has some and the file is not stdout."""
+    if not is_file_name(path) or written.render_files is None:
+        return {path: written.render(findings)}
+    return {path.parent / name: content for name, content in written.render_files(findings, path.name).items()}
 
 
-def _write_others(findings: Findings, written: Format, path: Path) -> None:
-    """Write what does not fit into a format's one file beside it, and say where."""
-    if path == STDOUT or written.render_others is None:
-        return
-    for name, content in written.render_others(findings).items():
-        typer.echo(_write(content, path.with_stem(f"{path.stem}-{name}")))
+def _figure_files(
+    findings: Findings, written: FigureFormat, name: str, path: Path, width: float | None
+) -> dict[Path, bytes]:
+    """Return a figure as a file, and the numbers that it draws beside it."""
+    from fabricbench.report.formats import data_of  # noqa: PLC0415
+
+    files = {path: written.render(findings, name, width)}
+    data = data_of(findings, name) if is_file_name(path) else None
+    return files if data is None else {**files, path.with_name(f"{path.stem}-data.csv"): data}
+
+
+def _written(files: Mapping[Path, bytes], named: Path) -> list[Path]:
+    """Write files, none before all of them may be, and return what to tell: a folder once, stdout not.
+
+    `named` is what the user named, a file or a folder: what is deeper is in folders that are made.
+    """
+    for path in files:
+        check_output(path)
+    for folder in dict.fromkeys(path.parent for path in files if path.parent != named.parent):
+        _make_folder(folder)
+    for path, content in files.items():
+        with opened_output(path) as stream:
+            stream.write(content)
+    told = dict.fromkeys(path if path.parent == named.parent else path.parent for path in files)
+    return [path for path in told if path != STDOUT]
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder for files, or take the one that is there; UsageError for a link, behind which is somebody else's."""
+    from fabricbench.record.atomic import explained  # noqa: PLC0415 - keeps the start of the program fast
+
+    what = "a link" if folder.is_symlink() else "a file" if folder.is_file() else ""
+    if what:
+        raise UsageError(
+            f"{folder} is {what}, and a folder of figures is to be there", hint="remove it, or name another"
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise explained(error, folder) from error
 
 
 def _for_this_terminal(findings: Findings) -> bytes:
@@ -176,18 +245,19 @@ def _for_this_terminal(findings: Findings) -> bytes:
     return render_terminal(findings, console.width, color=has_colour).encode()
 
 
-def _write_all(findings: Findings, written: FigureFormat, folder: Path) -> Path:
-    """Write every figure that has data into a folder."""
-    from fabricbench.report.figures import present  # noqa: PLC0415
+def _all_figures(findings: Findings, written: FigureFormat, folder: Path, width: float | None) -> dict[Path, bytes]:
+    """Return every figure that has data, and the first screen, as files in a folder."""
+    from fabricbench.report.formats import FIRST_SCREEN, picture_names  # noqa: PLC0415
 
-    names = list(present(findings))
+    names = picture_names(findings)
     if folder == STDOUT or folder.is_file() or folder.suffix == written.suffix:
         where = "stdout" if folder == STDOUT else f"one file, {folder}"
         raise UsageError(
             f"{len(names)} figures do not fit into {where}",
             hint=f"name a folder with -o, or one figure with --figure: {', '.join(names)}",
         )
-    folder.mkdir(parents=True, exist_ok=True)
+    files: dict[Path, bytes] = {}
     for name in names:
-        _write(written.render(findings, name), folder / f"{name}{written.suffix}")
-    return folder
+        path = folder / f"{name}{written.suffix}"
+        files |= _figure_files(findings, written, name, path, None if name == FIRST_SCREEN else width)
+    return files

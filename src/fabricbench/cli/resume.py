@@ -11,7 +11,7 @@ from fabricbench.cli import completion
 from fabricbench.cli.arguments import NoPreflightOption, WithoutFailedNodesOption
 from fabricbench.cli.output import say
 from fabricbench.cli.progress import RunProgress, interruptible
-from fabricbench.cli.run import show_verdict
+from fabricbench.cli.run import conclude
 from fabricbench.cli.submitting import SbatchOption, SubmitOption, come_back, command_inside, resume_submitted
 from fabricbench.errors import UsageError
 
@@ -58,27 +58,32 @@ def register(app: typer.Typer) -> None:
             raise UsageError("--sbatch-option belongs to --submit", hint="add --submit")
         directory = run_directory.absolute()
         if come_back(directory, may_go_on=submit or is_in_job(), is_extending=blocks is not None):
-            show_verdict(run_directory)
+            conclude(run_directory)
             return
         if submit:
             command = command_inside(context, directory)
             resume_submitted(directory, sbatch_option, command, blocks=blocks, is_trusted=trust_plan)
             _tell_of_looks(run_directory)
-            show_verdict(run_directory)
+            conclude(run_directory)
             return
+        from fabricbench.campaign.failure import LaunchesFailed  # noqa: PLC0415
         from fabricbench.campaign.run import resume_run  # noqa: PLC0415 - keeps the start of the program fast
 
         with RunProgress() as progress, interruptible(run_directory, progress.show) as notify:
-            resume_run(
-                run_directory,
-                notify=notify,
-                blocks=blocks,
-                is_trusted=trust_plan,
-                preflight=not no_preflight,
-                without_failed_nodes=without_failed_nodes,
-            )
+            failed = None
+            try:
+                resume_run(
+                    run_directory,
+                    notify=notify,
+                    blocks=blocks,
+                    is_trusted=trust_plan,
+                    preflight=not no_preflight,
+                    without_failed_nodes=without_failed_nodes,
+                )
+            except LaunchesFailed as error:
+                failed = error
         _tell_of_looks(run_directory)
-        show_verdict(run_directory)
+        conclude(run_directory, failed)
 
 
 def _tell_of_looks(directory: Path) -> None:

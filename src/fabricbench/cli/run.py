@@ -11,7 +11,7 @@ import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -28,6 +28,7 @@ from fabricbench.cli.arguments import (
     WithoutFailedNodesOption,
 )
 from fabricbench.cli.doctor import PreflightFormat, show_preflight
+from fabricbench.cli.losses import results_lost
 from fabricbench.cli.output import say, write_output
 from fabricbench.cli.plan import RUNDIR, found_note
 from fabricbench.cli.progress import RunProgress, interruptible
@@ -40,8 +41,11 @@ from fabricbench.cli.submitting import (
     run_submitted,
     script_shown,
 )
-from fabricbench.errors import RunIncomplete, UsageError
-from fabricbench.quantity import count
+from fabricbench.errors import UsageError
+
+if TYPE_CHECKING:
+    from fabricbench.campaign.failure import LaunchesFailed
+    from fabricbench.record.store import Run
 
 
 def register(app: typer.Typer) -> None:
@@ -77,13 +81,15 @@ def register(app: typer.Typer) -> None:
         sbatch_option: SbatchOption = None,
         dry_run: DryRunOption = False,
     ) -> None:
-        """Measure a campaign on every fabric of a testbed, in blocks of random order. Ctrl-C keeps what was measured.
+        """Measure a campaign on every fabric of a testbed, in blocks of balanced orders. Ctrl-C keeps what was measured.
 
         First every node is looked at: what is not as the testbed says refuses the run, and nothing is written.
 
         Example: `fabricbench run quick --testbed lab:fast-ethernet,myrinet -o runs/today`, or
         `fabricbench run standard --testbed cluster.toml -o runs/today --submit`
         """
+        from fabricbench.campaign.failure import LaunchesFailed  # noqa: PLC0415 - keeps the start of the program fast
+
         if submit:
             if preflight_only:
                 raise UsageError(
@@ -101,7 +107,7 @@ def register(app: typer.Typer) -> None:
                 return
             _needed(output)
             run_submitted(expected, context, where, sbatch_option)
-            show_verdict(where)
+            conclude(where)
             return
         if dry_run or sbatch_option:
             raise UsageError("--dry-run and --sbatch-option belong to --submit", hint="add --submit, or use `plan`")
@@ -113,13 +119,17 @@ def register(app: typer.Typer) -> None:
             return
         directory = _needed(output)
         final_plan = prepared.plan.model_copy(update={"is_final": final})
-        measure(
-            replace(prepared, plan=final_plan),
-            directory,
-            preflight=not no_preflight,
-            without_failed_nodes=without_failed_nodes,
-        )
-        show_verdict(directory)
+        failed = None
+        try:
+            measure(
+                replace(prepared, plan=final_plan),
+                directory,
+                preflight=not no_preflight,
+                without_failed_nodes=without_failed_nodes,
+            )
+        except LaunchesFailed as error:  # all others are measured: what they say is shown, with what was lost
+            failed = error
+        conclude(directory, failed)
 
 
 def _needed(output: Path | None) -> Path:
@@ -150,35 +160,31 @@ def measure(prepared: Prepared, directory: Path, *, preflight: bool = True, with
         )
 
 
-def show_verdict(directory: Path) -> None:
-    """Write the verdict of a finished run to stdout, and to stderr where the run is, what failed in it, what to do with it.
+def conclude(directory: Path, failed: LaunchesFailed | None = None) -> None:
+    """Write what a run that is over came to: the verdict to stdout, and to stderr where the run is and what to do with it.
 
-    RunIncomplete where nothing in it was measured.
+    RunIncomplete where any result that was asked for is not there: that is said first, and more is measured of the rest. `failed`
+    is how the measuring itself ended, where launches failed in it.
     """
-    from fabricbench.analysis import analyse  # noqa: PLC0415 - keeps the start of the program fast
-    from fabricbench.campaign.specification import Campaign  # noqa: PLC0415
-    from fabricbench.record.export import failed_tests, violations  # noqa: PLC0415
+    from fabricbench.record.account import account_of  # noqa: PLC0415 - keeps the start of the program fast
     from fabricbench.record.store import Run  # noqa: PLC0415
-    from fabricbench.report.terminal import render_terminal  # noqa: PLC0415
 
     run = Run.open(directory)
-    failed = failed_tests(run)
-    if not any(launch.is_valid and launch.summary.cells > 0 for launch in run.launches):
-        raise RunIncomplete(
-            f"all {count(len(run.launches), 'launch')} of {directory} are over, and none has a test that counts; first:\n"
-            + "\n".join(f"  {one}" for one in (*failed, *violations(run))[:MOST_REASONS]),
-            hint=f"mend that and measure anew: {shlex.join(('fabricbench', 'show', str(directory), '--summary'))} tells the others",
-        )
-    margin = Campaign.model_validate(run.manifest.campaign).margin
-    findings = analyse([run], baseline=None, margin=margin)
+    account = account_of(run)
+    if account.launches_measured:
+        _show_verdict(run)
+        say(f"\nthe run is in {directory}\nthe dossier: {shlex.join(('fabricbench', 'report', str(directory)))}")
+    if account.has_lost_results:
+        raise results_lost(account, directory, quoted=failed.quoted if failed is not None else "")
+    if failed is not None:
+        raise failed
+
+
+def _show_verdict(run: Run) -> None:
+    from fabricbench.analysis import analyse  # noqa: PLC0415 - keeps the start of the program fast
+    from fabricbench.report.terminal import render_terminal  # noqa: PLC0415
+
+    findings = analyse([run])
     has_colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     width = shutil.get_terminal_size().columns
     write_output(render_terminal(findings, width, color=has_colour, is_brief=True), None, has_colour=has_colour)
-    if failed:
-        told = "".join(f"\n  {one}" for one in failed[:MOST_REASONS])
-        say(f"\n{count(len(failed), 'test')} could not be measured, or came out wrong, in one launch or more:{told}")
-    say(f"\nthe run is in {directory}\nthe dossier: {shlex.join(('fabricbench', 'report', str(directory)))}")
-
-
-MOST_REASONS = 3
-"""As many of what failed as one reads at the end of a run."""

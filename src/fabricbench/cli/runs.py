@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
+import gc
 import json
+from contextlib import contextmanager
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fabricbench.cli.output import write_output
+from fabricbench.cli.losses import unequal_of
+from fabricbench.cli.output import check_output, say, write_output
+from fabricbench.cli.searching import (
+    CampaignPattern,
+    FabricPattern,
+    HostPattern,
+    RunsFolder,
+    SinceOption,
+    StateOption,
+    UntilOption,
+    search_of,
+)
+from fabricbench.printable import shortened
+from fabricbench.quantity import count
 from fabricbench.record.provenance import Proof
 from fabricbench.table import as_text, table
 
 if TYPE_CHECKING:
-    from fabricbench.record.past_runs import PastRun
+    from collections.abc import Iterator, Sequence
+
+    from fabricbench.record.past_run import PastRun
 
 
 class Format(StrEnum):
@@ -29,9 +47,13 @@ def register(app: typer.Typer) -> None:
 
     @app.command()
     def runs(
-        folder: Annotated[
-            Path, typer.Argument(metavar="[DIR]", help="Where to look, and below it.", show_default=False)
-        ] = Path(),
+        folder: RunsFolder = Path(),
+        fabric: FabricPattern = None,
+        campaign: CampaignPattern = None,
+        host: HostPattern = None,
+        since: SinceOption = None,
+        until: UntilOption = None,
+        state: StateOption = None,
         format_: Annotated[Format, typer.Option("--format")] = Format.TEXT,
         output: Annotated[
             Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of stdout.")
@@ -39,27 +61,66 @@ def register(app: typer.Typer) -> None:
     ) -> None:
         """List the runs in a folder (the present one) and below it, newest first, with how much of each is there.
 
+        What was told of a run is kept in an index in your cache, and told again as long as its files are the same. Who was
+        faster is not told: that takes the samples, `fabricbench compare RUNDIR`.
+
         Example: `fabricbench runs` or `fabricbench runs results --format json`
+
+        Looking for some: `fabricbench runs results --campaign 'night*' --host c17 --since 2026-11-01 --state incomplete`
         """
+        check_output(output)
         from fabricbench.record.past_runs import past_runs  # noqa: PLC0415 - keeps the start of the program fast
 
-        found = past_runs(folder)
-        if format_ is Format.JSON:
-            text = json.dumps([run.model_dump(mode="json") for run in found], indent=1)
-        elif found:
-            columns = ("run", "date (UTC)", "campaign", "testbed", "fabrics", "blocks", "state")
-            text = as_text(table(columns, [_row(run) for run in found], title=f"runs in {folder.absolute()}"))
-            text += "".join(f"\n{_shown(run.path)}: {_shown(run.reason)}" for run in found if run.reason)
-        else:
-            text = f"no runs in {folder.absolute()}"
-        write_output(text + "\n", output)
+        search = search_of(fabric, campaign, host, since, until, state)
+        with _without_collection():
+            every = past_runs(folder)
+            found = [run for run in every if search.matches(run)]
+            unknown = sum(run.is_untold and not search.matches(run) for run in every)
+            if unknown:
+                say(f"{count(unknown, 'run')} cannot be read: nobody knows whether it is looked for (--state damaged)")
+            write_output(_written(found, format_, folder, of=len(every)) + "\n", output)
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Look for no cycles meanwhile: there are none among ten thousand runs, and looking takes as long as reading them."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _written(found: Sequence[PastRun], form: Format, folder: Path, *, of: int) -> str:
+    """Return the list in a format; `of` is how many runs there are, looked for or not."""
+    if form is Format.JSON:
+        return json.dumps([run.model_dump(mode="json") for run in found], indent=1)
+    if not found:
+        return (
+            f"no runs in {folder.absolute()}"
+            if not of
+            else f"none of {count(of, 'run')} in {folder.absolute()} is of these"
+        )
+    columns = ("run", "date (UTC)", "campaign", "testbed", "hosts", "fabrics", "blocks", "state")
+    text = as_text(table(columns, [_row(run) for run in found], title=f"runs in {folder.absolute()}"))
+    return text + "".join(f"\n{_shown(run.path)}: {_shown(line)}" for run in found for line in _told_of(run))
 
 
 def _row(run: PastRun) -> tuple[str, ...]:
     date = "-" if run.created is None else run.created.strftime("%Y-%m-%d %H:%M")
     blocks = "-" if run.blocks_planned is None else f"{run.blocks_done} of {run.blocks_planned}"
-    named = (run.campaign, run.testbed, ", ".join(run.fabrics))
+    named = (run.campaign, run.testbed, _hosts(run.hosts), ", ".join(run.fabrics))
     return (_shown(run.path), date, *(_shown(name) for name in named), blocks, _state(run))
+
+
+@cache
+def _hosts(names: tuple[str, ...]) -> str:
+    """Return hosts as a node set, which takes longer than all else of a row and is the same in most."""
+    from fabricbench.testbed.preflight_result import folded  # noqa: PLC0415 - keeps the start of the program fast
+
+    return folded(names)
 
 
 def _state(run: PastRun) -> str:
@@ -68,6 +129,20 @@ def _state(run: PastRun) -> str:
     return f"{run.state.value}, {Proof.UNKNOWN.doubt}: {_shown(', '.join(run.unproven))}"
 
 
+def _told_of(run: PastRun) -> tuple[str, ...]:
+    """Return what is said of a run below the table: what is damaged, and what was lost."""
+    damage: tuple[str, ...] = (run.reason,) if run.reason else ()
+    if not any(one.is_worth_a_word for one in run.account.subjects):
+        return damage
+    from fabricbench.report.first_screen import LOST  # noqa: PLC0415 - takes long to load
+    from fabricbench.report.losses import first_losses  # noqa: PLC0415
+
+    unequal = unequal_of((run.account,))
+    damage = tuple(one for one in damage if one not in run.account.strays.values())  # told with what was lost
+    return (*damage, *(f"{LOST}: {line}" for line in first_losses((run.account,), (run.path,), unequal)))
+
+
 def _shown(text: str | None) -> str:
     """Return what a file says so that a terminal only shows it: a run from elsewhere may hold escape sequences."""
-    return "".join(sign if sign.isprintable() else "?" for sign in text or "-")
+    text = shortened(text or "-")
+    return text if text.isprintable() else "".join(sign if sign.isprintable() else "?" for sign in text)

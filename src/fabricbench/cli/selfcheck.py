@@ -9,7 +9,8 @@ import typer
 
 from fabricbench.campaign.preparing import prepare_in
 from fabricbench.cli.arguments import BlocksOption, BudgetOption, NodesOption, SeedOption
-from fabricbench.cli.output import Format, share_option, write_output
+from fabricbench.cli.losses import losses_said
+from fabricbench.cli.output import Format, check_output, share_option, write_output
 from fabricbench.cli.run import measure
 
 
@@ -47,20 +48,18 @@ def register(app: typer.Typer) -> None:
         Examples: `fabricbench selfcheck runs/today --fabric myrinet`, or, measuring first,
         `fabricbench selfcheck runs/aa --testbed lab:myrinet --blocks 12`
         """
+        check_output(output)
         from fabricbench.analysis.selfcheck import analyse_selfcheck  # noqa: PLC0415 - keeps the start fast
         from fabricbench.cli.selfcheck_text import conclude, render  # noqa: PLC0415
         from fabricbench.record.store import Run  # noqa: PLC0415
 
+        share, level = share_option(margin, "--margin"), share_option(confidence, "--confidence")
         if testbed is not None:
             from fabricbench.campaign.venue import find_twins  # noqa: PLC0415
 
             measure(prepare_in(find_twins(testbed, fabric, nodes), campaign, budget, blocks, seed), run)
             fabric = None  # the run holds the fabric and its twin, and nothing else
-        found = analyse_selfcheck(
-            Run.open(run),
-            fabric=fabric,
-            margin=share_option(margin, "--margin"),
-            confidence=share_option(confidence, "--confidence"),
-        )
+        with losses_said():
+            found = analyse_selfcheck(Run.open(run), fabric=fabric, margin=share, confidence=level)
         write_output(render(found, form) + "\n", output)
         conclude(found)

@@ -14,17 +14,19 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 import typer
 
 from fabricbench.cli import completion
-from fabricbench.cli.output import opened_output, value_text
+from fabricbench.cli.losses import say_losses, unequal_of
+from fabricbench.cli.output import check_output, opened_output, say, value_text
 from fabricbench.errors import UsageError
 from fabricbench.model import Metric
 from fabricbench.printable import printable
-from fabricbench.quantity import format_bytes
+from fabricbench.quantity import count, format_bytes
 from fabricbench.record.provenance import MARKS, Proof, origin_of
 from fabricbench.table import as_text, table
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from fabricbench.record.run_account import RunAccount
     from fabricbench.record.store import Run
 
 
@@ -67,7 +69,9 @@ def register(app: typer.Typer) -> None:
 
         Example: `fabricbench show runs/today --summary` or `fabricbench show runs/today --format csv -o samples.csv`
         """
-        from fabricbench.record.export import summary_frame  # noqa: PLC0415 - keeps the start of the program fast
+        check_output(output)
+        from fabricbench.record.account import account_of  # noqa: PLC0415 - keeps the start of the program fast
+        from fabricbench.record.export import summary_frame  # noqa: PLC0415
         from fabricbench.record.store import Run  # noqa: PLC0415
 
         is_terminal = output is None and sys.stdout.isatty()
@@ -75,9 +79,14 @@ def register(app: typer.Typer) -> None:
         if chosen is Format.PARQUET and is_terminal:
             raise UsageError("Parquet is binary and stdout is a terminal", hint="name a file: -o samples.parquet")
         run = Run.open(run_directory)
+        account = account_of(run)
+        if chosen is not Format.TEXT:  # which begins with all of it
+            say_losses((account,), (str(run_directory),))
+            if run.missing or run.damaged:
+                say(_condition(run, account))
         with opened_output(output) as stream:
             if chosen is Format.TEXT:
-                stream.write(printable(_text(run, summary_frame(run))).encode())
+                stream.write(printable(_text(run, account, summary_frame(run))).encode())
             elif summary:
                 _write(summary_frame(run), chosen, stream)
             else:
@@ -125,9 +134,15 @@ def _write_samples(run: Run, chosen: Format, stream: BinaryIO) -> None:
         stream.write(b"\n]\n" if separator == b",\n" else b"[]\n")
 
 
-def _text(run: Run, frame: pl.DataFrame) -> str:
-    """Return the summary as a table for people, with what is missing from the run said above it."""
-    lines = [_condition(run)]
+def _text(run: Run, account: RunAccount, frame: pl.DataFrame) -> str:
+    """Return the summary as a table for people, with all that was lost of the run, and what is missing, said above it."""
+    from fabricbench.report.first_screen import LOST  # noqa: PLC0415 - keeps the start of the program fast
+    from fabricbench.report.losses import loss_lines  # noqa: PLC0415
+
+    lines = [
+        *(f"{LOST}: {line}" for line in loss_lines((account,), (), unequal_of((account,)))),
+        _condition(run, account),
+    ]
     header = (
         "fabric",
         "layer",
@@ -148,17 +163,18 @@ def _text(run: Run, frame: pl.DataFrame) -> str:
     return "\n".join([*lines, *(f"not measured: {reason}" for reason in reasons)]) + "\n"
 
 
-def _condition(run: Run) -> str:
+def _condition(run: Run, account: RunAccount) -> str:
     manifest = run.manifest
     invalid = sum(not launch.is_valid for launch in run.launches)
     origins = {launch.origin for launch in run.launches} | {origin_of(fabric) for fabric in manifest.testbed.fabrics}
     marks = ", ".join(f"{origin.value} {mark.noun}" for origin, mark in MARKS.items() if origin in origins)
     marked = f" ({marks})" if marks else ""
-    text = f"campaign {manifest.campaign_name} on {manifest.testbed.name}{marked}: {len(run.launches)} launches"
+    text = f"campaign {manifest.campaign_name} on {manifest.testbed.name}{marked}: {count(len(run.launches), 'launch')}"
     if run.missing:
         text += f", {len(run.missing)} not done yet"
-    if run.damaged:
-        text += f" ({len(run.damaged)} of them cannot be read any more)"
+    unreadable = len(run.damaged) - len(account.strays)
+    if unreadable:
+        text += f" ({unreadable} of them cannot be read any more)"
     if invalid:
         text += f", {invalid} invalid and left out"
     unproven = sum(launch.proof is Proof.UNKNOWN for launch in run.launches)

@@ -1,4 +1,4 @@
-"""Ctrl-C while something is loaded. Imported first, and `over` once the program is there.
+"""Ctrl-C while something is loaded, or the program ends. Imported first, `over` once the program is there, `ending` at its end.
 
 Before that it ends silently, as nothing has begun. From then on it is KeyboardInterrupt, but never in the middle of an import:
 commands load what they need when they need it, and an exception there is lost (Python ignores it in the locks of modules), or
@@ -11,11 +11,15 @@ import signal
 import threading
 from types import FrameType
 
+from fabricbench import entry
+
 AGAIN_SECONDS = 0.02
 """How soon it is looked again whether the import is over."""
 
 _before = signal.getsignal(signal.SIGINT)
-_is_ours = _before is signal.default_int_handler and threading.current_thread() is threading.main_thread()
+_is_ours = (
+    _before is signal.default_int_handler or entry.is_silent
+) and threading.current_thread() is threading.main_thread()
 if _is_ours:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
@@ -24,6 +28,12 @@ def over() -> None:
     """Take Ctrl-C as Python does again, but for imports."""
     if _is_ours:
         signal.signal(signal.SIGINT, interrupt)
+
+
+def ending() -> None:
+    """Let Ctrl-C end a program that has said all it has to say: an exception would only be printed, by whatever cleans up."""
+    if _is_ours:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def interrupt(_number: int, frame: FrameType | None) -> None:

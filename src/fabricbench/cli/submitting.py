@@ -186,9 +186,10 @@ def resume_submitted(
     is_trusted: bool = False,
 ) -> None:
     """Submit what is left of a run, on the nodes that it has, and wait for it. UsageError where it is no run of Slurm."""
-    from fabricbench.campaign.run_directory import PLAN, RunDirectory  # noqa: PLC0415
+    from fabricbench.campaign.run_directory import RunDirectory  # noqa: PLC0415
     from fabricbench.campaign.submission import Order, Submission, job_seconds, read_submission, seconds_of_rest  # noqa: PLC0415
     from fabricbench.campaign.trust import check_trust  # noqa: PLC0415
+    from fabricbench.record.integrity import PLAN  # noqa: PLC0415
     from fabricbench.testbed.model import Launcher, SlurmJob  # noqa: PLC0415
 
     run = RunDirectory(directory)
@@ -199,7 +200,6 @@ def resume_submitted(
             hint=f"submit it anew: fabricbench {shlex.join(before.command)} --submit",
         )
     run.check_is_run()
-    run.check_confined()
     stored = run.read_plan()
     check_trust(run, stored, is_trusted=is_trusted)
     testbed = stored.place.testbed()

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fabricbench.cli import completion, restore
-from fabricbench.cli.doctor import PreflightFormat
-from fabricbench.cli.output import say, write_output
+from fabricbench.cli.doctor import UNBOUNDED, PreflightFormat
+from fabricbench.cli.output import output_width, say, write_output
 from fabricbench.cli.progress import RunProgress
 from fabricbench.errors import UsageError
+from fabricbench.quantity import count
 from fabricbench.testbed.model import Launcher
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def init(
     write_output(text, output)
     if output is not None:
         named = ", ".join(network.name for network in found.networks)
-        say(f"{output} names {len(found.nodes)} hosts and the networks {named}")
+        say(f"{output} names {count(len(found.nodes), 'host')} and the networks {named}")
         say(f"read it, correct it, then prove it: fabricbench testbed check {shlex.quote(str(output))}")
 
 
@@ -116,7 +117,7 @@ def check(
     from fabricbench.cli.testbed_check import check_testbed, conclude, find_place, render  # noqa: PLC0415 - keeps the start fast
 
     found = check_testbed(find_place(testbed), output)
-    write_output(render(found, form) + "\n", None)
+    write_output(render(found, form, output_width(None, UNBOUNDED)) + "\n", None)
     conclude(found)
 
 

@@ -6,7 +6,7 @@ import secrets
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +16,17 @@ from fabricbench.campaign.pattern_presets import STREAM_BYTES
 from fabricbench.campaign.run import start_run
 from fabricbench.campaign.testbed_check import Looked, Measuring, look_at_testbed, measurings
 from fabricbench.campaign.venue import OwnLab, Standing, find_venue
-from fabricbench.cli.doctor import PreflightFormat, preflight_table
-from fabricbench.cli.output import as_json, say
+from fabricbench.cli.doctor import UNBOUNDED, PreflightFormat, preflight_table, problem_lines
+from fabricbench.cli.output import as_json, say, wrapped
 from fabricbench.cli.progress import RunProgress, interruptible
 from fabricbench.errors import EnvironmentLacks, FabricbenchError, Interrupted, UsageError
 from fabricbench.model import Model
 from fabricbench.quantity import count, format_bit_s, format_duration, format_seconds
 from fabricbench.record.atomic import explained
+from fabricbench.record.integrity import MANIFEST
 from fabricbench.record.provenance import Proof
 from fabricbench.record.store import Run
-from fabricbench.table import as_text, table
+from fabricbench.table import table
 from fabricbench.testbed.model import Fabric, Launcher, Testbed
 from fabricbench.testbed.preflight_result import Finding, Preflight, Severity, told
 from fabricbench.testbed.wire import Wire
@@ -147,6 +148,8 @@ def _measured(one: Measuring, directory: Path, *, is_kept: bool) -> tuple[Fabric
         failure = _run(one, path, is_kept=is_kept)
         failures += [failure] if failure is not None else []
         run = _opened(path)
+        if run is None and failure is None:
+            failures.append(_failed(one, "that no launch came to its end", is_kept=is_kept))
         if run is None or path is again or not needs_second_run(run, one.fabric):
             break
         say(f"{one.fabric.name}: something looks slow, and is measured again before it is named")
@@ -167,15 +170,19 @@ def _run(one: Measuring, directory: Path, *, is_kept: bool) -> Finding | None:
     except Interrupted:
         raise Interrupted("interrupted", hint="give the same command to begin again") from None
     except FabricbenchError as error:
-        keep = "" if is_kept else "; `-o RUNDIR` keeps what the ranks wrote"
-        return Finding(
-            fabric=one.fabric.name,
-            subject="launch",
-            found=f"that it cannot be measured: {_shortened(error.message)}",
-            needed="a launch over all of its nodes that comes to its end",
-            action=f"mend what it says{keep}",
-        )
+        return _failed(one, f"that it cannot be measured: {_shortened(error.message)}", is_kept=is_kept)
     return None
+
+
+def _failed(one: Measuring, found: str, *, is_kept: bool) -> Finding:
+    keep = "" if is_kept else "; `-o RUNDIR` keeps what the ranks wrote"
+    return Finding(
+        fabric=one.fabric.name,
+        subject="launch",
+        found=found,
+        needed="a launch over all of its nodes that comes to its end",
+        action=f"mend what it says{keep}",
+    )
 
 
 def _shortened(message: str) -> str:
@@ -185,11 +192,11 @@ def _shortened(message: str) -> str:
 
 
 def _opened(directory: Path) -> Run | None:
-    """Return the run in a directory where it has a launch that counts."""
-    with suppress(FabricbenchError):
-        run = Run.open(directory)
-        return run if run.launches else None
-    return None
+    """Return the run in a directory where it has a launch that counts; None where none was begun or came to its end."""
+    if not (directory / MANIFEST).exists():
+        return None
+    run = Run.open(directory)
+    return run if run.launches else None
 
 
 def _with_left_out(checked: FabricChecked | None, name: str, looked: Looked) -> FabricChecked:
@@ -223,8 +230,10 @@ def conclude(found: CheckedTestbed) -> None:
         )
 
 
-def render(found: CheckedTestbed, form: PreflightFormat) -> str:
-    """Return what was found in a format; JSON has every fact."""
+def render(found: CheckedTestbed, form: PreflightFormat, width: int = UNBOUNDED) -> str:
+    """Return what was found in a format; JSON has every fact, text so many columns."""
+    from fabricbench.report.terminal import table_text  # noqa: PLC0415 - keeps the start of the program fast
+
     if form is PreflightFormat.JSON:
         data: dict[str, Any] = {"is_passed": not found.errors} | found.model_dump(mode="json")
         return as_json(data)
@@ -232,11 +241,11 @@ def render(found: CheckedTestbed, form: PreflightFormat) -> str:
         columns=("fabric", "nodes", "pairs", "lowest", "median", "highest", "expected", "mpi", "full MTU", "path"),
         rows=[_row(one) for one in found.fabrics],
         title="fabrics, as one stream between each two nodes found them",
+        spare=("nodes", "highest", "full MTU", "path"),
     )
-    parts = [preflight_table(found.preflight, found.findings), "", as_text(fabrics), *_notes(found)]
-    for title, findings in (("problems:", found.errors), ("warnings:", found.warnings)):
-        if findings:
-            parts += ["", title, *told(findings)]
+    nodes = preflight_table(found.preflight, found.findings, width)
+    parts = [nodes, "", table_text(fabrics, width), *wrapped(_notes(found), width)]
+    parts += problem_lines(found.errors, found.warnings, width)
     return "\n".join(parts if found.errors else [*parts, "", "the testbed is as its file says"])
 
 
@@ -273,3 +282,9 @@ def _notes(found: CheckedTestbed) -> Iterator[str]:
     for one in found.fabrics:
         if one.median_bit_s is not None and one.expected_bit_s is None:
             yield f"{one.fabric}: the testbed tells no `line_rate`, so nodes were held against one another only"
+        if one.is_beyond_wire:
+            yield (
+                f"{one.fabric}: {_rate(one.highest_bit_s)} is more than a wire of that rate can carry, "
+                f"{_rate(one.expected_bit_s)} of payload: what was in buffers as the stream ended, a shaper's burst, or "
+                "`line_rate` or `mtu` of the testbed is too low"
+            )

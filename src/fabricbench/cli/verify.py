@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fabricbench.cli.output import write_output
+from fabricbench.cli.output import check_output, write_output
 from fabricbench.errors import GateFailed, Inconclusive, RunIncomplete
+from fabricbench.quantity import count
 
 if TYPE_CHECKING:
     from fabricbench.record.verification import Verification
@@ -44,6 +45,7 @@ def register(app: typer.Typer) -> None:
 
         Example: `fabricbench verify runs/today`
         """
+        check_output(output)
         from fabricbench.record.verification import verify as verify_run  # noqa: PLC0415 - keeps the start of the program fast
 
         found = verify_run(run_directory)
@@ -54,7 +56,7 @@ def register(app: typer.Typer) -> None:
 def _text(found: Verification) -> str:
     lines = [
         f"{found.run_directory}: {found.verdict}",
-        f"  {found.finished} of {found.planned} planned launches are finished, {found.files} files were looked at",
+        f"  {found.finished} of {count(found.planned, 'planned launch')} finished, {count(found.files, 'file')} looked at",
         f"  data SHA-256 {found.data_sha256}",
     ]
     lines += [f"  altered: {one.path}: {one.reason}" for one in found.altered]
@@ -87,17 +89,17 @@ def _conclude(found: Verification) -> None:
     match found.verdict:
         case Verdict.ALTERED:
             raise GateFailed(
-                f"{len(found.altered)} of the files in {found.run_directory} are not as they were written",
+                f"not as they were written: {count(len(found.altered), 'file')} in {found.run_directory}",
                 hint=_remedy(found),
             )
         case Verdict.CANNOT_TELL:
             raise Inconclusive(
-                f"cannot tell: no hashes of {len(found.without_hash)} files in {found.run_directory} were written down",
+                f"cannot tell: no hashes of {count(len(found.without_hash), 'file')} in {found.run_directory} were written down",
                 hint="runs of earlier versions have none, and the journal has none of what was edited out of it",
             )
         case Verdict.INCOMPLETE:
             raise RunIncomplete(
-                f"nothing is altered, but {len(found.missing)} planned launches are missing",
+                f"nothing is altered, but missing: {count(len(found.missing), 'planned launch')}",
                 hint="`fabricbench resume` measures them",
             )
         case Verdict.WHOLE:

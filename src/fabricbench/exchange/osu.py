@@ -2,29 +2,55 @@
 
 A latency is half a round trip, the mean of its iterations; an MB is 10^6 bytes; a collective's time is the mean over its iterations
 and over ranks, each call behind a barrier (https://mvapich.cse.ohio-state.edu/benchmarks/).
+
+A table has rows of one width (`%-10d%18.2f` and more fields), by which a row is found again behind a warning that lacks its end of
+line. Other lines among them are of MPI or of the batch system.
 """
 
 from __future__ import annotations
 
-import math
 import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 
 from fabricbench.exchange.imported import Imported, ImportedCell
+from fabricbench.exchange.rows import (
+    DATATYPES,
+    LONGEST_LINE,
+    BelowLastDigitError,
+    Line,
+    Number,
+    Reading,
+    Row,
+    RowError,
+    check_between,
+    growing,
+    read_number,
+    read_rows,
+    read_whole,
+)
 from fabricbench.model import Layer, Pattern
+from fabricbench.record.import_notes import DATATYPE, ImportNoteKind
 
 NAME = "osu"
 TITLE = "OSU Micro-Benchmarks"
 
-HEAD = re.compile(r"^# OSU (?P<title>.*)$", re.MULTILINE)
+HEAD = "# OSU "
 """Begins a test, one that is not known here as well: what stands below it is none of the test before."""
-
-KNOWN_HEAD = re.compile(r"MPI (?P<title>.+?) Test v(?P<version>\S+)")
+KNOWN_HEAD = re.compile(r"# OSU MPI (?P<title>.+?) Test v(?P<version>\S+)")
+DATATYPE_LINE = re.compile(r"# Datatype: *(?P<name>\w+)")
 
 NS_OF_LATENCY, NS_OF_OPERATION, BIT_S_OF_MB_S = 2e3, 1e3, 8e6
 """Half a round trip in us as a whole one in ns; a call in us in ns; 10^6 bytes a second in bit/s."""
 
 TIME, RATE = re.compile(r"(?:Avg )?Latency ?\(us\)"), re.compile(r"Bandwidth ?\(MB/s\)")
 """The columns that hold the result, as the versions call them."""
+LEAST, MOST = re.compile(r"Min Latency ?\(us\)"), re.compile(r"Max Latency ?\(us\)")
+UNIT = re.compile(r"(?:Latency|Bandwidth) ?\((?P<unit>[^()]{1,40})\)")
+SIZE = "Size"
+# Two blanks part names; a name that fills its field has one behind it.
+COLUMN_NAMES = re.compile(r"Size|\S+(?: \S+)*? ?\([^)]*\)|[A-Z]\S+")
 
 TESTS: dict[str, tuple[Pattern, re.Pattern[str], float]] = {
     "Latency": (Pattern.PINGPONG, TIME, NS_OF_LATENCY),
@@ -40,73 +66,189 @@ TESTS: dict[str, tuple[Pattern, re.Pattern[str], float]] = {
     "Scatter Latency": (Pattern.SCATTER, TIME, NS_OF_OPERATION),
 }
 OF_TWO_RANKS = (Pattern.PINGPONG, Pattern.STREAM, Pattern.BISTREAM)
+REDUCTIONS = (Pattern.ALLREDUCE, Pattern.REDUCE)
+"""They compute with their datatype: whatever it is, it is part of the test. Others only move it."""
+
+BYTES = "MPI_CHAR"
+"""What every version moves unless it is told otherwise: it needs no name."""
+
+LOST_ITS_POINT = re.compile(r"\d+|\d+\.[eE].*|\+.*")
+"""A result that is no time and no rate as they are printed."""
+PLAIN = re.compile(r"\d+\.\d+")
+WITH_POINT = re.compile(r"\d*\.\d+|[+-]?(?:nan|inf)", re.IGNORECASE)
+"""A result as it is printed, always with decimals: an exit code has none."""
 
 
 def is_it(text: str) -> bool:
     """Tell by the line that every test of theirs begins with."""
-    return any(KNOWN_HEAD.match(head["title"]) for head in HEAD.finditer(text))
+    return any(
+        KNOWN_HEAD.match(line) for line in text.split("\n") if line.startswith(HEAD) and len(line) < LONGEST_LINE
+    )
 
 
 def read(text: str) -> Imported:
     """Return the results of all tests in a text, several one after the other included; ValueError names what cannot be read."""
-    heads = list(HEAD.finditer(text))
-    tests = [KNOWN_HEAD.match(head["title"]) for head in heads]
-    if not tests or None in tests:
-        unknown = next((head[0] for head, test in zip(heads, tests, strict=True) if test is None), "")
-        raise ValueError(
-            f"no test is known that begins with {unknown!r}; take it out of the text"
-            if unknown
-            else 'no line "# OSU MPI ... Test v..." is in it'
-        )
-    found = [test for test in tests if test is not None]
-    ends = [head.start() for head in heads[1:]] + [len(text)]
-    cells: dict[tuple[Pattern, int], ImportedCell] = {}
-    for head, test, end in zip(heads, found, ends, strict=True):
-        for cell in _cells(test["title"], text[head.end() : end]):
-            if cells.setdefault((cell.pattern, cell.message_bytes), cell) is not cell:
-                raise ValueError(
-                    f"{test['title']} of {cell.message_bytes} B is in it twice: give each launch a file of its own"
-                )
+    found = Reading()
+    tables = list(_tables(text, found))
+    if not tables:
+        raise ValueError('no line "# OSU MPI ... Test v..." is in it')
+    for table in tables:
+        table.read(found)
+    datatypes = tuple(dict.fromkeys(table.datatype for table in tables if table.datatype))
+    for one in datatypes:
+        if one not in DATATYPES:
+            found.note(ImportNoteKind.READ_AS, None, one, "a datatype, and no known one has that name")
     return Imported(
         program="OSU Micro-Benchmarks",
-        version=found[0]["version"],
+        version=", ".join(dict.fromkeys(table.version for table in tables)),
         statistic="the mean of the iterations",
-        cells=tuple(cells.values()),
+        cells=tuple(found.cells),
+        datatypes=datatypes,
+        notes=tuple(found.notes),
     )
 
 
-def _cells(title: str, text: str) -> list[ImportedCell]:
-    if title not in TESTS:
-        raise ValueError(f"no test {title!r} is known; there are {', '.join(TESTS)}")
-    pattern, column, scale = TESTS[title]
-    names: list[str] = []
-    cells = []
-    for whole in text.splitlines(keepends=True):
-        line = whole.rstrip("\r\n")
-        if column.search(line) and line.startswith("#"):
-            # Two blanks part names; a name that fills its field has one behind it.
-            names = re.findall(r"Size|\S+(?: \S+)*? ?\([^)]*\)|[A-Z]\S+", line.removeprefix("#"))
-        elif names and line.lstrip()[:1].isdigit():
-            if line == whole:
-                raise ValueError(f"it ends in the middle of the line {line!r}")
-            cells.append(_cell(pattern, scale, dict(zip(names, line.split(), strict=False)), column, line))
-    return cells
+@dataclass
+class _Table:
+    """What stands below one line of column names: its lines that are no remarks, each with its number, and if it ended."""
+
+    title: str
+    version: str
+    datatype: str = ""
+    names: tuple[str, ...] = ()
+    lines: list[Line] = field(default_factory=list)
+
+    def read(self, found: Reading) -> None:
+        """Read the results, and note what is none."""
+        read_rows(growing(self._rows(found), SIZE, found), lambda _, row: self._cell(row), found)
+
+    def _rows(self, found: Reading) -> list[tuple[Line, Row]]:
+        """Return the rows, those behind another text on their lines included; other lines are noted."""
+        shaped = {line.number: line.text for line in self.lines if self._is_row(line.text)}
+        width = Counter(map(len, shaped.values())).most_common(1)[0][0] if shaped else 0
+        sizes = {self._row(text).get(SIZE) for text in shaped.values()}
+        plain = [text for text in shaped.values() if PLAIN.fullmatch(self._result(text))]
+        decimals = Counter(map(self._decimals, plain)).most_common(1)[0][0] if plain else 0
+        rows = []
+        for line in self.lines:
+            behind = line.text[-width:]
+            if line.number in shaped:
+                result = self._result(line.text)
+                if not line.has_end and (len(line.text) != width or len(shaped) == 1):
+                    found.note(ImportNoteKind.CUT, line)
+                elif LOST_ITS_POINT.fullmatch(result) or (
+                    self._decimals(line.text) != decimals and PLAIN.fullmatch(result)
+                ):
+                    found.note(ImportNoteKind.DAMAGED, line, why=f"{result} is not printed as the other results are")
+                else:
+                    rows.append((line, self._row(line.text)))
+            elif (
+                width < len(line.text) <= LONGEST_LINE
+                and self._is_row(behind)
+                and self._row(behind).get(SIZE) not in sizes
+            ):
+                sizes.add(self._row(behind).get(SIZE))
+                found.note(ImportNoteKind.GLUED, line)
+                rows.append((line, self._row(behind)))
+            else:
+                found.stray(replace(line, text=line.text[:LONGEST_LINE]))
+        return rows
+
+    def _is_row(self, line: str) -> bool:
+        """Whether a line has the shape of a row: a field for each column, a size first, and decimals in its result."""
+        fields = line.split() if len(line) < LONGEST_LINE and line[:1] != "-" else []
+        if len(fields) != len(self.names) or not (line[:1].isdigit() or SIZE not in self.names):
+            return False
+        has_size = self._row(line).get(SIZE, "0").isdecimal()
+        return has_size and (len(fields) > 1 or WITH_POINT.fullmatch(fields[0]) is not None)
+
+    def _row(self, line: str) -> Row:
+        return dict(zip(self.names, line.split(), strict=True))
+
+    def _result(self, line: str) -> str:
+        return _of_column(self._row(line), TESTS[self.title][1])
+
+    def _decimals(self, line: str) -> int:
+        return len(self._result(line).partition(".")[2])
+
+    def _cell(self, row: Row) -> ImportedCell:
+        pattern, column, scale = TESTS[self.title]
+        if row.get("Validation", "Pass") != "Pass":
+            raise RowError("a result failed its validation")
+        result = _number(_of_column(row, column))
+        check_between(result, _bound(row, LEAST), _bound(row, MOST))
+        is_named = self.datatype and (pattern in REDUCTIONS or self.datatype != BYTES)
+        return ImportedCell(
+            pattern=pattern,
+            message_bytes=read_whole(row.get(SIZE, "0"), "the size"),
+            values=(result.value * scale,),
+            printed_step=result.step * scale,
+            layer=Layer.MPI,
+            ranks=2 if pattern in OF_TWO_RANKS else None,
+            parameters=((DATATYPE, self.datatype),) if is_named else (),
+        )
 
 
-def _cell(pattern: Pattern, scale: float, row: dict[str, str], column: re.Pattern[str], line: str) -> ImportedCell:
-    if row.get("Validation", "Pass") != "Pass":
-        raise ValueError(f"a result failed its validation: {line!r}")
-    value = next((text for name, text in row.items() if column.fullmatch(name)), None)
+def _of_column(row: Row, column: re.Pattern[str]) -> str:
+    return next((text for name, text in row.items() if column.fullmatch(name)), "")
+
+
+def _number(text: str) -> Number:
+    """Return a number as OSU prints one, with a decimal point in every locale."""
+    if "," in text:
+        raise RowError(f"{text} has a decimal comma, and OSU prints a point")
+    return read_number(text, "its result")
+
+
+def _bound(row: Row, column: re.Pattern[str]) -> Number | None:
+    """Return the smallest or largest time of a row, where it was printed and is more than its last digit can tell."""
+    text = _of_column(row, column)
     try:
-        size, number = int(row.get("Size", "0")), float(value or "")
-    except ValueError:
-        raise ValueError(f"no result can be read from the line {line!r}") from None
-    if not (math.isfinite(number) and number > 0):
-        raise ValueError(f"no time and no rate is {value}, in the line {line!r}")
-    return ImportedCell(
-        pattern=pattern,
-        message_bytes=size,
-        values=(number * scale,),
-        layer=Layer.MPI,
-        ranks=2 if pattern in OF_TWO_RANKS else None,
-    )
+        return _number(text) if text else None
+    except BelowLastDigitError:
+        return None
+
+
+def _tables(text: str, found: Reading) -> Iterator[_Table]:
+    """Yield the tables of a text; ValueError for a test that is not known, of which nobody can say what its numbers are."""
+    lines = text.split("\n")
+    table: _Table | None = None
+    for number, line in enumerate(lines, start=1):
+        if line.startswith(HEAD):
+            if table is not None:
+                yield table
+            table = _begun(line[:LONGEST_LINE])
+        elif table is not None:
+            datatype = DATATYPE_LINE.match(line[:LONGEST_LINE])
+            is_columns = line.startswith("#") and len(line) < LONGEST_LINE and UNIT.search(line)
+            if table.lines and (
+                datatype is not None or is_columns
+            ):  # another datatype: a table without a head of its own
+                yield table
+                table = _Table(table.title, table.version, table.datatype, table.names)
+            if datatype is not None:
+                table.datatype = datatype["name"]
+            elif is_columns:
+                table.names = _names(Line(number, line.rstrip()), table.title, found)
+            elif table.names and line.strip() and not line.startswith("#"):
+                table.lines.append(Line(number, line.rstrip(), number < len(lines)))
+    if table is not None:
+        yield table
+
+
+def _names(line: Line, title: str, found: Reading) -> tuple[str, ...]:
+    """Return the names of a table's columns; none, which is noted, of a table whose results are in another unit."""
+    if TESTS[title][1].search(line.text) is not None:
+        return tuple(COLUMN_NAMES.findall(line.text.removeprefix("#")))
+    units = ", ".join(repr(one["unit"]) for one in UNIT.finditer(line.text))
+    found.note(ImportNoteKind.DAMAGED, line, why=f"it begins a table of {title} in the unknown unit {units}")
+    return ()
+
+
+def _begun(line: str) -> _Table:
+    known = KNOWN_HEAD.match(line)
+    if known is None:
+        raise ValueError(f"no test is known that begins with {line!r}; take it out of the text")
+    if known["title"] not in TESTS:
+        raise ValueError(f"no test {known['title']!r} is known; there are {', '.join(TESTS)}")
+    return _Table(known["title"], known["version"])

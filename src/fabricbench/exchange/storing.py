@@ -7,53 +7,46 @@ that it is compared with others of the same program alone. Nobody counted the tr
 from __future__ import annotations
 
 import hashlib
-import io
-import os
 import re
+import secrets
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import TypeVar
 
-import numpy as np
 from pydantic import ValidationError
 
 from fabricbench import __version__
 from fabricbench.errors import EnvironmentLacks, UsageError
+from fabricbench.exchange.cells import record_of_tests
 from fabricbench.exchange.imported import Imported, ImportedCell
 from fabricbench.exchange.importer import read_text
-from fabricbench.model import Layer, Metric, Receive
-from fabricbench.record.atomic import explained, synced
+from fabricbench.exchange.loads import load_record, name_of
+from fabricbench.exchange.rows import MOST_NOTES
+from fabricbench.exchange.sources import NO_CHANCE, Source, Sources, chance_of_the_same, notes_of, once, read_file
+from fabricbench.model import Layer
+from fabricbench.printable import printable
+from fabricbench.record.atomic import explained, replaced, synced, synced_together
+from fabricbench.record.confinement import TEXTS
+from fabricbench.record.import_notes import DATATYPE, ImportNote, ImportNoteKind, note_words, tool_differences
 from fabricbench.record.integrity import LAUNCH, LAUNCHES, MANIFEST
 from fabricbench.record.journal import Happened, Journal
 from fabricbench.record.launch import LaunchFacts, write_launch
-from fabricbench.record.lines import Cell, CellEnd, ClockInfo, Footer, Header, Phase, StopReason
 from fabricbench.record.lock import LOCK, locked
 from fabricbench.record.manifest import Manifest, PlannedLaunch, manifest_text, write_manifest
 from fabricbench.record.outcome import LaunchOutcome
-from fabricbench.record.provenance import BY, Origin, Proof
-from fabricbench.record.reading import Batch, CellRecord, Record
+from fabricbench.record.provenance import Origin, Proof
+from fabricbench.record.reading import Record
+from fabricbench.record.workload_cells import WorkloadPart
 from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
 
-Told = TypeVar("Told", Layer, int)
-
-TEXTS = "texts"
-"""The folder of a launch that keeps what was imported: a text may have the name of any file of ours."""
-
-OPERATIONS = 1000
-"""A time is stored as that of so many operations: a sample is a whole number of nanoseconds, and texts tell 10 ns and less."""
-
-RATE_NS = 1_000_000_000
-"""A rate is stored as what it moves in a second."""
-
+Known = TypeVar("Known", Layer, int)
 
 NOTHING_KEPT = "repeat the command: nothing was imported"
 """What to do where the disk was full."""
-
-MOST = 2**63
-"""Times and bytes that a file of a run holds are below it."""
 
 
 @dataclass(frozen=True)
@@ -63,26 +56,23 @@ class Said:
     importer: str | None = None
     layer: Layer | None = None
     ranks: int | None = None
-
-
-@dataclass(frozen=True)
-class Source:
-    """A text as it was read, whose it is, and what it says."""
-
-    path: Path
-    content: bytes
-    importer: str
-    imported: Imported
+    message_bytes: int | None = None
 
 
 def import_run(
-    directory: Path, fabrics: Mapping[str, Sequence[Path]], said: Said | None = None, *, command: Sequence[str] = ()
+    directory: Path,
+    fabrics: Mapping[str, Sequence[Path]],
+    said: Said | None = None,
+    *,
+    command: Sequence[str] = (),
+    tell: Callable[[str], None] | None = None,
 ) -> Manifest:
     """Write a run directory of the texts of each fabric and return its manifest.
 
     Each path is one launch: a file, or a folder whose files are read together. The n-th launches of all fabrics are block n.
-    The texts are kept beside what was read of them; `command` is what was typed. UsageError where the directory is used already, a
-    text cannot be read or is given twice, or something is not told that must be. After any error nothing has been written.
+    The texts are kept beside what was read of them; `command` is what was typed; `tell` is called with what people should know of
+    the texts, which the launches keep as notes. UsageError where the directory is used already, a text cannot be read or is given
+    twice, or something is not told that must be. After any error nothing has been written.
     """
     if directory.exists() and not directory.is_dir():
         raise UsageError(f"{directory} is no folder", hint="give a new folder for the run")
@@ -90,29 +80,37 @@ def import_run(
         _check_empty(directory)
     for fabric in fabrics:
         _check_name(fabric)
-    told = said or Said()
-    sources: dict[PlannedLaunch, list[Source]] = {}
-    for position, (fabric, paths) in enumerate(fabrics.items()):
-        for block, path in enumerate(paths):
-            launch = PlannedLaunch(launch_id=f"b{block:02d}-{fabric}", block=block, position=position, fabric=fabric)
-            sources[launch] = [_source(one, told) for one in _files(path)]
-    _check_told_once(one for found in sources.values() for one in found)
-    records = {launch: _record(launch, found, told) for launch, found in sources.items()}
-    programs = {one.imported.program: one.imported for found in sources.values() for one in found}
+    what_is_said = said or Said()
+    texts = {
+        fabric: [[_source(one, what_is_said, path) for one in _files(path)] for path in paths]
+        for fabric, paths in fabrics.items()
+    }
+    _check_told_once(one for found in texts.values() for of_path in found for one in of_path)
+    sources = once(_launches(texts))
+    records = {launch: _record(launch, found) for launch, found in sources.items()}
+    versions: dict[str, list[str]] = {}
+    for one in (one for found in sources.values() for one in found):
+        versions.setdefault(one.imported.program, []).append(one.imported.version)
     manifest = Manifest(
         campaign_name="imported",
-        testbed=_testbed(fabrics, programs.values()),
+        testbed=_testbed(sources),
         seed=0,
         command=tuple(command),
         planned=tuple(sorted(records, key=lambda one: (one.block, one.position))),
-        versions={"fabricbench": __version__} | {name: one.version for name, one in programs.items()},
+        versions={"fabricbench": __version__}
+        | {name: ", ".join(dict.fromkeys(told)) for name, told in versions.items()},
     )
     with _moved_into(directory) as aside:
         journal = Journal(aside)
-        for launch, record in records.items():
-            _write(journal, aside / LAUNCHES / launch.launch_id, launch, record, sources[launch])
+        for launch, (record, part) in records.items():
+            _write(journal, aside / LAUNCHES / launch.launch_id, launch, record, sources[launch], part)
         journal.append_written(MANIFEST, manifest_text(manifest))
         write_manifest(aside, manifest)
+    notes = note_words(note for found in sources.values() for note in notes_of(found))
+    passed_over = _passed_over(path for paths in fabrics.values() for path in paths if path.is_dir())
+    for text in (*notes, *_differences(sources), *passed_over):
+        if tell is not None:
+            tell(text)
     return manifest
 
 
@@ -133,18 +131,70 @@ def _check_told_once(sources: Iterable[Source]) -> None:
             raise UsageError(f"{source.path} is given twice: it is one measurement", hint="give each text once")
         raise UsageError(
             f"{other.path} and {source.path} are the same text: it is one measurement",
-            hint="give it once; were it two that printed the same to the last digit, tell them apart by a line of their own, "
+            hint="give it once"
+            if chance_of_the_same(source.imported) < NO_CHANCE
+            else "give it once; were it two that printed the same to the last digit, tell them apart by a line of their own, "
             "`# launch 2` say",
         )
 
 
-def _write(journal: Journal, folder: Path, launch: PlannedLaunch, record: Record, sources: Sequence[Source]) -> None:
+def _launches(texts: Mapping[str, Sequence[Sequence[Source]]]) -> dict[PlannedLaunch, list[Source]]:
+    """Return the launches of each fabric, given the texts of each path: its tests are one, each of its loads is one of its own.
+
+    A text that has its tests several times is as many blocks.
+    """
+    found: dict[PlannedLaunch, list[Source]] = {}
+    for position, (fabric, of_paths) in enumerate(texts.items()):
+        parts = (part for of_path in of_paths for part in zip_longest(*(_repetitions(one) for one in of_path)))
+        for block, part in enumerate(parts):
+            for source in filter(None, part):
+                imported = source.imported
+                for load in imported.loads:
+                    one = PlannedLaunch(
+                        launch_id=f"b{block:02d}-{fabric}-{name_of(load)}",
+                        block=block,
+                        position=position,
+                        fabric=fabric,
+                    )
+                    of_load = replace(
+                        imported, cells=(), loads=(load,), notes=imported.notes if one not in found else ()
+                    )
+                    found.setdefault(one, []).append(replace(source, imported=of_load))
+                    imported = replace(imported, notes=())
+                if imported.cells:
+                    one = PlannedLaunch(
+                        launch_id=f"b{block:02d}-{fabric}", block=block, position=position, fabric=fabric
+                    )
+                    found.setdefault(one, []).append(replace(source, imported=replace(imported, loads=())))
+    return found
+
+
+def _repetitions(source: Source) -> list[Source]:
+    """Return a text once for each time that it has its results; what is noted of it with the first."""
+    found = source.imported.repetitions()
+    if len(found) == 1:
+        return [source]
+    note = ImportNote(
+        kind=ImportNoteKind.READ_AS, text="results that it has several times", why=f"{len(found)} launches"
+    )
+    first = replace(found[0], notes=(*source.imported.notes, note))
+    return [replace(source, imported=one) for one in (first, *(replace(each, notes=()) for each in found[1:]))]
+
+
+def _write(
+    journal: Journal,
+    folder: Path,
+    launch: PlannedLaunch,
+    record: Record,
+    sources: Sequence[Source],
+    part: WorkloadPart | None,
+) -> None:
     """Write a launch and the texts that it was read from, and seal both."""
     (folder / TEXTS).mkdir(parents=True)
     texts = [folder / TEXTS / one.path.name for one in sources]
     for path, source in zip(texts, sources, strict=True):
-        path.write_bytes(source.content)
-        synced(path)
+        with replaced(path) as file:
+            file.write(source.content)
     facts = LaunchFacts(
         block=launch.block,
         position=launch.position,
@@ -152,12 +202,10 @@ def _write(journal: Journal, folder: Path, launch: PlannedLaunch, record: Record
         proof=Proof.UNKNOWN,
         exit_code=0,
         outcome=LaunchOutcome.FINISHED,
-        conditions={
-            f"imported from {one.path.name}": f"{one.imported.program} {one.imported.version}: {one.imported.statistic}"
-            for one in sources
-        },
+        conditions={f"imported from {one.path.name}": _told_of(one.imported) for one in sources},
+        import_notes=tuple(notes_of(sources)),
     )
-    write_launch(folder, record, facts=facts)
+    write_launch(folder, record, facts=facts, workload=part)
     journal.append(Happened.IMPORTED, launch.launch_id, sha256=journal.hashes(folder / LAUNCH, *texts))
 
 
@@ -192,11 +240,12 @@ def _moved_into(directory: Path) -> Iterator[Path]:
 @contextmanager
 def _written_aside(directory: Path) -> Iterator[Path]:
     """Yield a folder within `directory`, which is empty; what it holds goes there, or is removed after a failure."""
-    aside = directory / f".import.{os.getpid()}.tmp"
+    aside = directory / f".import.{secrets.token_hex(16)}.tmp"
     moved: list[Path] = []
     try:
         aside.mkdir()
-        yield aside
+        with synced_together(aside):
+            yield aside
         for path in sorted(aside.iterdir(), key=lambda one: one.name == MANIFEST):
             place = directory / path.name
             path.rename(place)
@@ -238,94 +287,105 @@ def _files(path: Path) -> list[Path]:
     return found
 
 
-def _source(path: Path, said: Said) -> Source:
+def _passed_over(folders: Iterable[Path]) -> Iterator[str]:
+    """Yield what is told of each folder that holds anything but files, which is not read."""
+    for folder in dict.fromkeys(folders):
+        others = sorted(one.name for one in folder.iterdir() if not one.is_file())
+        if others:
+            more = f" and {len(others) - MOST_NOTES} more" if len(others) > MOST_NOTES else ""
+            names = ", ".join(map(printable, others[:MOST_NOTES]))
+            yield f"{folder}: not read, for they are no files: {names}{more}"
+
+
+def _told_of(imported: Imported) -> str:
+    """Return `OSU Micro-Benchmarks 7.5, MPI_FLOAT: the mean of the iterations`."""
+    return f"{', '.join((_tool_of(imported), *imported.datatypes))}: {imported.statistic}"
+
+
+def _tool_of(imported: Imported) -> str:
+    return f"{imported.program} {imported.version}"
+
+
+def _source(path: Path, said: Said, given: Path) -> Source:
+    """Return a text and what it says, what it does not tell as it is said; UsageError where nobody does.
+
+    `given` is what the user named: the file, or its folder.
+    """
     try:
-        content = path.read_bytes()  # once: a pipe has no more to give
-    except OSError as error:
-        raise UsageError(
-            f"{path} cannot be read: {error.strerror}", hint="check the file and its permissions"
-        ) from error
-    text = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8", errors="replace").read()
-    return Source(path, content, *read_text(text, str(path), said.importer))
+        content, text = read_file(path)
+        importer, imported = read_text(text, str(path), said.importer)
+    except UsageError as error:
+        if given == path:
+            raise
+        hint = f"take {path.name} out of the folder {given} if it is no result: every file there is read"
+        raise UsageError(str(error), hint="; ".join(filter(None, (error.hint, hint)))) from error
+    cells = tuple(_completed(path, cell, said) for cell in imported.cells)
+    of_load = f"{path} does not tell the number of ranks of its {{}}"
+    loads = tuple(
+        replace(load, ranks=_known(load.ranks, said.ranks, of_load.format(load.workload), "--ranks 4"))
+        for load in imported.loads
+    )
+    return Source(path, content, importer, replace(imported, cells=cells, loads=loads))
 
 
-def _testbed(fabrics: Iterable[str], programs: Iterable[Imported]) -> Testbed:
-    """Return what stands for the testbed, of which the texts tell nothing."""
-    by = ", ".join(f"{one.program} {one.version}" for one in programs)
+def _completed(path: Path, cell: ImportedCell, said: Said) -> ImportedCell:
+    of = f"{path} does not tell the {{}} of its {cell.pattern}"
+    return replace(
+        cell,
+        layer=_known(cell.layer, said.layer, of.format("layer"), "--layer tcp"),
+        ranks=_known(cell.ranks, said.ranks, of.format("number of ranks"), "--ranks 4"),
+        message_bytes=_known(cell.message_bytes, said.message_bytes, of.format("message size"), "--message-bytes 64"),
+    )
+
+
+def _testbed(sources: Sources) -> Testbed:
+    """Return what stands for the testbed, of which the texts tell nothing but which program measured each fabric."""
+    by: dict[str, list[str]] = {}
+    for launch, found in sources.items():
+        by.setdefault(launch.fabric, []).extend(_tool_of(one.imported) for one in found)
     return Testbed(
         name="imported",
         launcher=Launcher.LOCAL,
         nodes=(Node(name="not-told"),),
-        fabrics=tuple(Fabric(name=name, description=f"imported: {by}") for name in fabrics),
-    )
-
-
-def _record(launch: PlannedLaunch, sources: Sequence[Source], said: Said) -> Record:
-    started = next((one.imported.started_unix_ns for one in sources if one.imported.started_unix_ns), None) or 0
-    mpi = next((one.imported.mpi_library for one in sources if one.imported.mpi_library), "not told")
-    results = [(one, cell) for one in sources for cell in one.imported.cells]
-    keys = [(cell.layer, cell.pattern, cell.message_bytes, cell.parameters) for _, cell in results]
-    for (source, cell), key in zip(results, keys, strict=True):
-        if keys.count(key) > 1:
-            raise UsageError(
-                f"{source.path}: {cell.pattern} of {cell.message_bytes} B is in launch {launch.launch_id} twice",
-                hint="give each repetition as a launch of its own: --fabric NAME=FIRST,SECOND",
-            )
-    return Record(
-        header=Header(
-            launch_id=launch.launch_id,
-            fabric=launch.fabric,
-            probe_version=", ".join(dict.fromkeys(f"{one.imported.program} {one.imported.version}" for one in sources)),
-            mpi_library=mpi,
-            started_unix_ns=started,
-            ranks=(),
-            clock=ClockInfo(name="the program's own", resolution_ns=1.0, overhead_ns=0.0, loop_floor_ns=0.0),
+        fabrics=tuple(
+            Fabric(name=name, description=f"imported: {', '.join(dict.fromkeys(tools))}") for name, tools in by.items()
         ),
-        cells=[_cell(number, source, cell, said) for number, (source, cell) in enumerate(results)],
-        footer=Footer(finished_unix_ns=started, cells=len(results), failed=0),
     )
 
 
-def _known(value: Told | None, otherwise: str, option: str) -> Told:
+def _differences(sources: Sources) -> list[str]:
+    """Return in a sentence each in what the tools of the fabrics differ."""
+    versions: dict[str, list[str]] = {}
+    datatypes: dict[str, dict[str, list[str]]] = {}
+    for launch, found in sources.items():
+        for one in found:
+            versions.setdefault(launch.fabric, []).append(_tool_of(one.imported))
+            for cell in one.imported.cells:
+                of_test = datatypes.setdefault(launch.fabric, {}).setdefault(cell.pattern.value, [])
+                of_test.append(str(dict(cell.parameters).get(DATATYPE, "")))
+    return tool_differences(versions, datatypes)
+
+
+def _record(launch: PlannedLaunch, sources: Sequence[Source]) -> tuple[Record, WorkloadPart | None]:
+    loads = [(one, load) for one in sources for load in one.imported.loads]
+    if not loads:
+        return record_of_tests(launch, sources), None
+    source, load = loads[0]
+    if len(loads) > 1:
+        raise UsageError(
+            f"{source.path} and {loads[1][0].path} have the same {load.workload} of launch {launch.launch_id}",
+            hint="give each repetition as a launch of its own: --fabric NAME=FIRST,SECOND",
+        )
+    try:
+        return load_record(load, source.imported, launch.launch_id, launch.fabric)
+    except (ValueError, OverflowError) as error:
+        raise UsageError(
+            f"{source.path}: {load.workload}: {error}", hint="needed a figure that a run can hold"
+        ) from error
+
+
+def _known(told: Known | None, said: Known | None, otherwise: str, option: str) -> Known:
+    value = said if told is None else told
     if value is None:
         raise UsageError(otherwise, hint=f"say it, {option} for instance")
     return value
-
-
-def _cell(number: int, source: Source, cell: ImportedCell, said: Said) -> CellRecord:
-    of = f"{source.path} does not tell the {{}} of its {cell.pattern}"
-    layer = _known(cell.layer or said.layer, of.format("layer"), "--layer tcp")
-    ranks = _known(cell.ranks or said.ranks, of.format("number of ranks"), "--ranks 4")
-    values = np.array(cell.values)
-    if not (np.isfinite(values).all() and (values > 0).all()):
-        raise UsageError(
-            f"{source.path}: {cell.pattern} of {cell.message_bytes} B is {', '.join(f'{one:g}' for one in values)}",
-            hint="needed times and rates that are finite and above 0",
-        )
-    rate_scale = max(cell.message_bytes, 1) if cell.metric is Metric.MESSAGE_RATE else 1 / 8
-    scale = OPERATIONS if cell.metric.is_time else rate_scale
-    stored = np.rint(values * scale)
-    if not ((stored > 0) & (stored < MOST)).all():
-        unit = cell.metric.unit
-        raise UsageError(
-            f"{source.path}: {cell.pattern} of {cell.message_bytes} B is {', '.join(f'{one:g}' for one in values)} {unit}",
-            hint=f"a run holds from {1 / scale:g} to {MOST / scale:.0e} {unit}: was the number read in another unit?",
-        )
-    whole = stored.astype(np.uint64)
-    times, moved = (whole, None) if cell.metric.is_time else (np.full(len(values), RATE_NS, np.uint64), whole)
-    return CellRecord(
-        Cell(
-            id=number,
-            layer=layer,
-            pattern=cell.pattern,
-            message_bytes=cell.message_bytes,
-            receive=Receive.LIBRARY if layer is Layer.MPI else Receive.BLOCKING,
-            metric=cell.metric,
-            ranks=tuple(range(ranks)),
-            operations_per_sample=OPERATIONS if cell.metric.is_time else 1,
-            bytes_per_sample=0,
-            parameters={BY: source.importer, **dict(cell.parameters)},
-        ),
-        [Batch(Phase.MEASURED, 0, times, moved)],
-        end=CellEnd(cell=number, stop=StopReason.COUNT, warmup=0, measured=len(values), seconds=0.0),
-    )

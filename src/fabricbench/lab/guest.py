@@ -145,9 +145,9 @@ run() {{
 }}
 echo >{IS_UP}
 rounds=0
+shopt -s nullglob  # else a pattern that nothing matches stays, and may match what has come by the time it is used
 while :; do
   for command in {COMMANDS}/*.sh; do
-    [ -e $command ] || continue
     name=${{command%.sh}}
     mv $command $name.run
     hasten_kernel
@@ -155,7 +155,6 @@ while :; do
     group[$name]=
   done
   for command in {COMMANDS}/*.end; do
-    [ -e $command ] || continue
     name=${{command%.end}}
     mv $command $name.ended
     read -r number <$name.pid && kill -s TERM -- -$number

@@ -31,13 +31,16 @@ def script_of(tokens: list[str], directory: str, environment: dict[str, str]) ->
 
 
 class Tail:
-    """Hands on what is appended to a file."""
+    """Hands on what is appended to a file. Where nobody reads it any more, the command is asked to end, as by SIGPIPE."""
 
-    def __init__(self, path: str, target: int) -> None:
-        self._path, self._target, self._offset = path, target, 0
+    def __init__(self, path: str, target: int, asked: list[int]) -> None:
+        self._path, self._target, self._asked, self._offset = path, target, asked, 0
+        self._has_reader = True
 
     def hand_on(self) -> None:
         """Hand on what is there since the last time."""
+        if not self._has_reader:
+            return
         try:
             with open(self._path, "rb") as file:  # noqa: PTH123 - pathlib takes as long to be imported as all the rest
                 file.seek(self._offset)
@@ -45,8 +48,12 @@ class Tail:
         except OSError:
             return
         self._offset += len(new)
-        while new:
-            new = new[os.write(self._target, new) :]
+        try:
+            while new:
+                new = new[os.write(self._target, new) :]
+        except BrokenPipeError:
+            self._has_reader = False
+            self._asked.append(signal.SIGPIPE)
 
 
 def main(arguments: list[str]) -> int:
@@ -62,11 +69,11 @@ def main(arguments: list[str]) -> int:
         signal.signal(number, ask)
     _write(f"{base}.beat", "0\n")
     _write(f"{base}.sh", script_of(tokens, directory, dict(os.environ)))
-    tails = (Tail(f"{base}.out", 1), Tail(f"{base}.err", 2))
+    tails = (Tail(f"{base}.out", 1, asked), Tail(f"{base}.err", 2, asked))
     code = follow(base, guest, tails, asked)
     for tail in tails:
         tail.hand_on()
-    if asked and not code:
+    if asked and (not code or asked[0] == signal.SIGPIPE):
         return ENDED_BY_SIGNAL + asked[0]
     if code is None:
         sys.stderr.write(

@@ -241,13 +241,13 @@ def _wait_until_ready(name: str, switch: subprocess.Popen[bytes], log: Path) -> 
 
 
 def _die_with_the_caller() -> None:
-    while True:
-        said = _read_line()
-        if said == STAY:
-            return
-        if not said:
-            # The end of PID 1 is the end of everything in the lab.
-            os._exit(1)
+    with suppress(MemoryError):  # whoever cannot listen to the caller ends as if he were gone
+        said = b"\n"
+        while said:
+            said = _read_line()
+            if said == STAY:
+                return
+    os._exit(1)  # the end of PID 1 is the end of everything in the lab
 
 
 def _keep() -> None:

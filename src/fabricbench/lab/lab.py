@@ -10,7 +10,6 @@ import json
 import os
 import select
 import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Self
 
 from fabricbench.errors import EnvironmentLacks, UsageError
+from fabricbench.interpreter import python
 from fabricbench.lab import guest, ledger
 from fabricbench.lab.agent import agent_of_guests, agent_of_nodes, cpu_list
 from fabricbench.lab.fabric import EmulatedFabric
@@ -176,26 +176,43 @@ class Lab:
         """Return nodes, addresses and what each switch has counted so far."""
         return read_status(self.entry, self.directory)
 
-    def lost(self) -> Lost | None:
-        """Return which process of the lab has ended though nobody ended the lab; None while all live."""
+    def processes(self, needed: str | None = None) -> dict[int, str]:
+        """Return the keeper, the guests, and the switches, or that of the `needed` fabric alone: PID -> what it is."""
+        switches = {
+            one.pid: f"the switch of {fabric} in lab {self.name}"
+            for fabric, one in self.entry.switches.items()
+            if needed in (None, fabric)
+        }
+        guests = {one.pid: f"the guest of {node} in lab {self.name}" for node, one in self.entry.guests.items()}
+        return {self.entry.keeper.pid: f"the keeper of lab {self.name}", **switches, **guests}
+
+    def lost(self, needed: str | None = None) -> Lost | None:
+        """Return which process of the lab has ended though nobody ended the lab; None while all live.
+
+        Of the switches only that of the fabric that is `needed` counts, where one is named.
+        """
         up = f"`fabricbench lab up {self.name}` with the same nodes and fabrics"
         if not self.entry.keeper.is_alive:
             what = f"the keeper of lab {self.name} (process {self.entry.keeper.pid}) has ended, and the lab with it"
             return Lost(what=what, action="" if self.entry.is_owned else up)
-        for node, kernel in self.entry.guests.items():
-            if not kernel.is_alive:
-                what = f"the guest of {node} in lab {self.name} (process {kernel.pid}) has ended"
-                return Lost(
-                    what=what, action="" if self.entry.is_owned else f"`fabricbench lab down {self.name}`, then {up}"
-                )
-        for fabric, switch in self.entry.switches.items():
-            if not switch.is_alive:
-                what = f"the switch of {fabric} in lab {self.name} (process {switch.pid}) has ended"
-                return Lost(
-                    what=what,
-                    action="" if self.entry.is_owned else f"`fabricbench lab down {self.name}`, then {up}",
-                    fabric=fabric,
-                )
+        parts = (
+            *((f"node {node} of lab {self.name}", one, "") for node, one in self.entry.nodes.items()),
+            *((f"the guest of {node} in lab {self.name}", one, "") for node, one in self.entry.guests.items()),
+            *((f"the switch of {name} in lab {self.name}", one, name) for name, one in self.entry.switches.items()),
+        )
+        for part, process, fabric in parts:
+            if not process.is_alive and needed in (None, fabric or needed):
+                what = f"{part} (process {process.pid}) has ended"
+                action = "" if self.entry.is_owned else f"`fabricbench lab down {self.name}`, then {up}"
+                return Lost(what=what, action=action, fabric=fabric)
+        return None
+
+    def stopped(self) -> Lost | None:
+        """Return which process of the lab stands still, so that a launch would stand still with it; None while all go on."""
+        for process in (self.entry.keeper, *self.entry.switches.values(), *self.entry.guests.values()):
+            if process.is_stopped:
+                what = f"{self.processes()[process.pid]} (process {process.pid}) is stopped"
+                return Lost(what=what, action=f"let it go on: `kill -CONT {process.pid}`")
         return None
 
     def lateness(self, interface: str, spans: Mapping[int, Span]) -> dict[int, LatenessDuring]:
@@ -262,7 +279,7 @@ def _start(order: KeeperOrder, *, owned: bool) -> tuple[LedgerEntry, int | None]
     try:
         with (order.directory / "keeper.log").open("wb") as log:
             keeper = subprocess.Popen(
-                [sys.executable, "-m", "fabricbench.lab.keeper"],
+                python("fabricbench.lab.keeper"),
                 cwd="/",
                 stdin=reading,
                 stdout=subprocess.PIPE,
@@ -271,9 +288,13 @@ def _start(order: KeeperOrder, *, owned: bool) -> tuple[LedgerEntry, int | None]
             )
         os.close(reading)
         with keeper:
-            with suppress(BrokenPipeError):  # it has ended: what it said, or did not, is told next
-                os.write(lifeline, order.model_dump_json().encode() + b"\n")
-            entry = _follow(keeper, order, owned=owned)
+            try:
+                with suppress(BrokenPipeError):  # it has ended: what it said, or did not, is told next
+                    os.write(lifeline, order.model_dump_json().encode() + b"\n")
+                entry = _follow(keeper, order, owned=owned)
+            except BaseException:
+                keeper.kill()  # else it would be waited for, and one that hangs for ever
+                raise
         if not owned:
             try:
                 os.write(lifeline, STAY)
@@ -379,11 +400,16 @@ def _hear(keeper: subprocess.Popen[bytes], order: KeeperOrder, expected: str) ->
     return said
 
 
+TRACEBACK = "Traceback (most recent call last)"
+
+
 def _log_tail(order: KeeperOrder) -> str:
     try:
         text = (order.directory / "keeper.log").read_text(errors="replace").strip()
     except OSError:
         text = ""
+    if TRACEBACK in text:  # its last line says what the system refused: descriptors, memory
+        return text.splitlines()[-1]
     return text[-2000:] or "the keeper's log is empty"
 
 

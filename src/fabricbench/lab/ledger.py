@@ -7,25 +7,29 @@ said, at the next start. One lock a host serialises creation, removal and droppi
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
 import re
 import shutil
 import socket
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from pydantic import ValidationError
 
+from fabricbench.deadline import locks
 from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.lab.process import ProcessIdentity
 from fabricbench.lab.topology import Topology
 from fabricbench.model import Model
+from fabricbench.private import check_private, make_private, read_private
 
+LOCK_SECONDS = 120.0
+"""A lab of many guests takes most of a minute to start; longer than this, who starts it hangs."""
+
+STATE = "fabricbench"
 _ENTRY = "lab.json"
 _LOCK = ".lock"
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,30}\Z")
@@ -75,20 +79,23 @@ def host_key() -> str:
 
 
 def state_directory() -> Path:
-    """Return where fabricbench keeps what outlives a run, for this user: not made yet."""
-    return _state_home() / "fabricbench"
+    """Return where fabricbench keeps what outlives a run, for this user: not made yet, and not looked at."""
+    return _state_home() / STATE
+
+
+def own_directory(*names: str) -> Path:
+    """Return a directory below that, made if need be, that is this user's alone. Raises EnvironmentLacks."""
+    return make_private(_state_home(), STATE, *names)
+
+
+def check_own(*names: str) -> None:
+    """Shut others out of such a directory, where there is one. EnvironmentLacks where it is not this user's own."""
+    check_private(_state_home(), STATE, *names)
 
 
 def labs_directory() -> Path:
     """Return the directory of this host's part of the ledger, made if need be. Raises EnvironmentLacks."""
-    directory = state_directory() / "labs" / host_key()
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise EnvironmentLacks(
-            f"cannot make {directory}: {error}", hint="set XDG_STATE_HOME to a directory of yours"
-        ) from None
-    return directory
+    return own_directory("labs", host_key())
 
 
 def directory_of(name: str) -> Path:
@@ -99,16 +106,21 @@ def directory_of(name: str) -> Path:
 
 @contextmanager
 def locked() -> Iterator[None]:
-    """Hold the ledger's lock; the kernel frees it when the holder dies."""
-    with (labs_directory() / _LOCK).open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    """Hold the ledger's lock; the kernel frees it when the holder dies. EnvironmentLacks where another holds it for too long."""
+    path = labs_directory() / _LOCK
+    with path.open("a") as lock:
+        if not locks(lock, LOCK_SECONDS):
+            raise EnvironmentLacks(
+                f"another command has been starting or ending a lab for more than {LOCK_SECONDS:.0f} s",
+                hint=f"`fuser -v {path}` names it: wait for it, or end it; then repeat the command",
+            )
         yield
 
 
 def read(name: str) -> LedgerEntry | None:
     """Return the entry of a lab; None where there is none, or one cut short."""
     try:
-        return LedgerEntry.model_validate_json((directory_of(name) / _ENTRY).read_bytes())
+        return LedgerEntry.model_validate_json(read_private(directory_of(name) / _ENTRY))
     except (OSError, ValidationError):
         return None
 
@@ -160,7 +172,7 @@ def drop_stale() -> list[str]:
 def _keeper_of(name: str) -> ProcessIdentity | None:
     """Return the keeper alone, the one part of an entry that every version writes the same way."""
     try:
-        return ProcessIdentity.model_validate(json.loads((directory_of(name) / _ENTRY).read_bytes())["keeper"])
+        return ProcessIdentity.model_validate(json.loads(read_private(directory_of(name) / _ENTRY))["keeper"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -172,14 +184,4 @@ def _state_home() -> Path:
     home = Path(os.environ.get("HOME", "/nonexistent"))
     if home.is_absolute() and home.is_dir() and os.access(home, os.W_OK):
         return home / ".local" / "state"
-    return _own_directory(Path(f"/tmp/fabricbench-{os.geteuid()}"))  # noqa: S108 - checked to be ours below
-
-
-def _own_directory(path: Path) -> Path:
-    path.mkdir(mode=0o700, exist_ok=True)
-    found = path.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
-        raise EnvironmentLacks(
-            f"{path} is not a directory that only this user can write", hint="remove it, or set XDG_STATE_HOME"
-        )
-    return path
+    return make_private(Path("/tmp"), f"fabricbench-{os.geteuid()}")  # noqa: S108 - checked to be ours

@@ -34,6 +34,12 @@ class ProcessIdentity(Model):
             and fields[_STATE] not in "ZX"
         )
 
+    @property
+    def is_stopped(self) -> bool:
+        """Whether this very process stands still: SIGSTOP, by hand or by a batch system."""
+        fields = _stat(self.pid)
+        return self.is_alive and fields is not None and fields[_STATE] == "T"
+
     def kill(self, sent: signal.Signals = signal.SIGKILL) -> bool:
         """Send a signal to this process and never to a later one with its PID; return whether it was still there."""
         with _pidfd(self.pid) as descriptor:

@@ -10,13 +10,14 @@ import ctypes
 import hashlib
 import lzma
 import os
+import stat
 import subprocess
 import tempfile
 from pathlib import Path
 from shutil import which
 
 from fabricbench.errors import EnvironmentLacks, UsageError
-from fabricbench.lab.ledger import state_directory
+from fabricbench.lab.ledger import own_directory
 from fabricbench.lab.topology import Rdma
 from fabricbench.model import Model
 
@@ -98,20 +99,28 @@ def guest_kernel(path: Path) -> Path:
         if not os.access(path, os.X_OK):
             raise UsageError(f"{path} cannot be executed", hint=f"chmod +x {path}")
         return path
-    folder = state_directory() / "kernels"
+    folder = own_directory("kernels")
     kernel = folder / hashlib.sha256(packed).hexdigest()[:16]
-    if not kernel.exists():
+    if not _is_ours(kernel):
         try:
             content = lzma.decompress(packed)
         except lzma.LZMAError as error:
             raise UsageError(f"{path} cannot be unpacked: {error}", hint=BUILD_HINT) from None
-        folder.mkdir(parents=True, exist_ok=True)
         descriptor, draft = tempfile.mkstemp(dir=folder)
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
         Path(draft).chmod(0o755)
         Path(draft).replace(kernel)
     return kernel
+
+
+def _is_ours(kernel: Path) -> bool:
+    """Tell whether an unpacked kernel is there that only this user can have written: it is a program."""
+    try:
+        found = kernel.lstat()
+    except OSError:
+        return False
+    return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022
 
 
 def _check(path: Path, content: bytes) -> None:

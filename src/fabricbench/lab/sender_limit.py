@@ -27,6 +27,9 @@ LEAST_BURST_BYTES = 80 * 1024
 QUEUE_BYTES = 4 * 1024 * 1024
 """What may wait: more than a socket may have in flight, so that senders block and nothing is dropped."""
 
+KERNEL_SECONDS = 10.0
+"""The kernel answers at once; no start of a lab should hang where it does not."""
+
 SLOT_BITS = 3
 """Packets are told apart by 8 bytes of length."""
 UNIT_BITS = 1
@@ -129,6 +132,7 @@ def _attribute(kind: int, payload: bytes) -> bytes:
 def _request(payload: bytes) -> None:
     flags = _NLM_F_REQUEST | _NLM_F_ACK | _NLM_F_CREATE | _NLM_F_REPLACE
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as netlink:
+        netlink.settimeout(KERNEL_SECONDS)
         netlink.send(struct.pack("=IHHII", 16 + len(payload), _RTM_NEWQDISC, flags, 1, 0) + payload)
         answer = netlink.recv(65536)
     answered, code = struct.unpack_from("=H", answer, 4)[0], struct.unpack_from("=i", answer, 16)[0]

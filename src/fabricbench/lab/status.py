@@ -82,6 +82,8 @@ class NodeStatus(Model):
     addresses: dict[str, IPv4Address]
     cpus: tuple[int, ...] = ()
     """Its own processors; empty: it shares the lab's `node_cpus` with the other nodes."""
+    state: Literal["up", "dead"] = "up"
+    """Whether the process that holds its namespaces is there."""
     guest_pid: int | None = None
     """The kernel of its guest, in a lab of guests; None where that has ended as well."""
 
@@ -128,6 +130,7 @@ def read_status(entry: LedgerEntry, directory: Path) -> LabStatus:
             NodeStatus(
                 name=node.name,
                 pid=entry.nodes[node.name].pid,
+                state="up" if entry.nodes[node.name].is_alive else "dead",
                 guest_pid=found.pid if (found := entry.guests.get(node.name)) and found.is_alive else None,
                 control_address=node.control_address,
                 cpus=node.cpus,

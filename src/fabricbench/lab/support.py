@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from functools import cache
 from shutil import which
 from typing import Literal
 
 from fabricbench.errors import EnvironmentLacks
+from fabricbench.interpreter import python
 from fabricbench.model import Model
 
 _PROGRAMS = ("nsenter", "setpriv", "taskset", "env", "sleep")
@@ -57,7 +57,7 @@ def needed_support() -> Support:
 
 
 def _try(mode: str) -> str | None:
-    command = [sys.executable, "-m", "fabricbench.lab.namespaces", mode]
+    command = python("fabricbench.lab.namespaces", mode)
     try:
         trial = subprocess.run(
             command,

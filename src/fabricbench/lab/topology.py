@@ -16,7 +16,7 @@ from fabricbench.errors import UsageError
 from fabricbench.lab.fabric import EmulatedFabric, refuse_twins
 from fabricbench.lab.sender_limit import host_queue_bytes
 from fabricbench.model import Model, RdmaEnd
-from fabricbench.patterns import USUAL_LAYERS, Layer
+from fabricbench.pattern_facts import USUAL_LAYERS, Layer
 from fabricbench.quantity import count
 from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
 
@@ -36,7 +36,7 @@ CPUS_PER_SWITCH_CPU_OF_ALL_LABS = 2
 
 
 GUESTS_NOTE = (
-    "the nodes are guests (User-Mode Linux) with soft RoCE: their processor bounds what goes faster than about 10,000 packets/s, "
+    "the nodes are guests (User-Mode Linux): their processor bounds what goes faster than about 10,000 packets/s, "
     "and round trips take some 0.3 ms, 10 ms where a tick of theirs is waited for, whatever the fabric"
 )
 

@@ -18,6 +18,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -27,11 +28,19 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from fabricbench import __version__
-from fabricbench.errors import EnvironmentLacks
+from fabricbench.configuration import expanded
+from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.launch.installation import Installation
 from fabricbench.native import installed_folder
+from fabricbench.private import check_private, make_private
+from fabricbench.quantity import format_duration
+from fabricbench.record.atomic import replace_text
 
 BUILDS = "builds"
+OF_DATA = ("fabricbench", BUILDS)
+"""Of the user's data folder: nobody else's, as its programs are started."""
+STEP_SECONDS = 2 * 3600.0
+"""What configuring, or building with one process on a slow file system, may take; a compiler that hangs takes for ever."""
 ABOUT = "about.json"
 KEY_DIGITS = 12
 LOG_LINES = 40
@@ -100,8 +109,24 @@ def sources_digest() -> str:
 
 def build_folders() -> list[Path]:
     """Return where builds may be: below the installation, and in the user's data folder."""
-    data = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
-    return [installed_folder() / BUILDS, Path(data) / "fabricbench" / BUILDS]
+    folders = [installed_folder() / BUILDS]
+    with suppress(UsageError):  # in a container this user may have no home
+        folders.append(_data_folder().joinpath(*OF_DATA))
+    return folders
+
+
+def _data_folder() -> Path:
+    return expanded(os.environ.get("XDG_DATA_HOME") or "~/.local/share")
+
+
+def _trusted_folders() -> list[Path]:
+    """Return where builds are looked for: what others may have put into the user's data folder is never started."""
+    folders = build_folders()
+    try:
+        check_private(_data_folder(), *OF_DATA)
+    except (EnvironmentLacks, UsageError):
+        return folders[:1]
+    return folders
 
 
 def key_of(installation: Installation, library: str) -> str:
@@ -113,7 +138,7 @@ def key_of(installation: Installation, library: str) -> str:
 def find_build(installation: Installation, library: str) -> Path | None:
     """Return the folder of the programs that were built with this MPI as it is now, whatever it was called; None: there is none."""
     key = key_of(installation, library)
-    found = (one for folder in build_folders() for one in sorted(folder.glob(f"*-{key}")) if (one / ABOUT).exists())
+    found = (one for folder in _trusted_folders() for one in sorted(folder.glob(f"*-{key}")) if (one / ABOUT).exists())
     return next(found, None)
 
 
@@ -133,7 +158,7 @@ def has_all(folder: Path, wanted: Wanted) -> bool:
 def all_builds() -> list[Build]:
     """Return every build that is there, by the name of its MPI."""
     found = []
-    for about in (one for folder in build_folders() for one in folder.glob(f"*/{ABOUT}")):
+    for about in (one for folder in _trusted_folders() for one in folder.glob(f"*/{ABOUT}")):
         try:
             found.append(read_build(about.parent))
         except (OSError, ValueError, TypeError):
@@ -173,7 +198,7 @@ def build(installation: Installation, library: str, wanted: Wanted, tell: Tell =
             definitions=json.dumps(wanted.definitions),
         )
         described = {name: str(value) for name, value in asdict(about).items() if name != "folder"}
-        (made / ABOUT).write_text(json.dumps(described, indent=1) + "\n")
+        replace_text(made / ABOUT, json.dumps(described, indent=1) + "\n")
         _replace(made, target)
     return target
 
@@ -221,6 +246,9 @@ def _run(installation: Installation, what: str, command: Sequence[str], log: Pat
             start_new_session=True,
             env=installation.environment | _scripts_on_path(installation),
         ) as process:
+            late = threading.Event()
+            limit = threading.Timer(STEP_SECONDS, _end_late, (process, late))
+            limit.start()
             try:
                 for line in _lines(process, log):
                     lines = [*lines[1 - LOG_LINES :], line.rstrip()]
@@ -230,8 +258,16 @@ def _run(installation: Installation, what: str, command: Sequence[str], log: Pat
             except BaseException:
                 os.killpg(process.pid, signal.SIGKILL)  # with every compiler
                 raise
+            finally:
+                limit.cancel()
     except OSError as error:
         raise EnvironmentLacks(f"{what} failed: {command[0]}: {error.strerror}", hint="is it installed?") from error
+    if late.is_set():
+        raise EnvironmentLacks(
+            f"{what} with {installation.mpicxx} was not over after {format_duration(STEP_SECONDS)} and was ended; nothing was "
+            f"changed. The last that it said: {lines[-1] if lines else 'nothing'}",
+            hint="does that compiler wait for a licence, or a file system that does not answer? Try it by hand",
+        )
     if process.returncode != 0:
         end = "\n    ".join(lines)
         raise EnvironmentLacks(
@@ -239,6 +275,12 @@ def _run(installation: Installation, what: str, command: Sequence[str], log: Pat
             f"The end of what it said:\n    {end}",
             hint="does the compiler know C++20 (GCC 12, Clang 15)? `-D CMAKE_CXX_COMPILER=g++-13` names another",
         )
+
+
+def _end_late(process: subprocess.Popen[str], late: threading.Event) -> None:
+    late.set()
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def _lines(process: subprocess.Popen[str], log: Path) -> Iterator[str]:
@@ -265,9 +307,12 @@ def _replace(made: Path, target: Path) -> None:
 def _writable_folder() -> Path:
     """Return the first folder of builds that can be written; EnvironmentLacks where none can."""
     tried = []
-    for folder in build_folders():
+    for index, folder in enumerate(build_folders()):
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            if index:  # the user's
+                make_private(_data_folder(), *OF_DATA)
+            else:
+                folder.mkdir(parents=True, exist_ok=True)
             with tempfile.NamedTemporaryFile(dir=folder):
                 return folder
         except OSError as error:

@@ -61,7 +61,7 @@ def unpack(archived: BinaryIO, folder: Path) -> None:
                     path.mkdir(parents=True, exist_ok=True)
                 elif member.isfile() and (content := archive.extractfile(member)) is not None:
                     path.parent.mkdir(parents=True, exist_ok=True)
-                    with path.open("wb") as file:
+                    with path.open("xb") as file:  # a link of that name, packed before it, is no file to write to
                         shutil.copyfileobj(content, file)
                         file.flush()
                         os.fsync(file.fileno())

@@ -13,10 +13,11 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
+from fabricbench.configuration import expanded
 from fabricbench.errors import EnvironmentLacks
 from fabricbench.native import build_info
 from fabricbench.testbed.model import Mpi
@@ -30,6 +31,9 @@ LOAD_SECONDS = 60
 
 LINE_FAILED = 97
 """Ends the shell that loads an MPI where a line of `load` fails."""
+
+MOST_PRINTED = 500
+"""Characters of what `load` prints that are shown."""
 
 MARK = b"\0fabricbench: the environment follows\0"
 """What a login shell prints by itself comes before."""
@@ -45,7 +49,7 @@ class Installation:
     """An MPI. `name` is the testbed's, empty for the one that we were built with.
 
     `loading` is what loading it changes in the environment, None: the variable is taken away. `inside` are tokens before all that
-    a rank runs. `mpiexec` is empty where there is none (ranks may be started by srun).
+    a rank runs; `printed` is what loading it printed. `mpiexec` is empty where there is none (ranks may be started by srun).
     """
 
     name: str
@@ -53,6 +57,7 @@ class Installation:
     mpiexec: str
     loading: Mapping[str, str | None] = field(default_factory=dict)
     inside: tuple[str, ...] = ()
+    printed: str = ""
 
     @property
     def environment(self) -> dict[str, str]:
@@ -99,21 +104,22 @@ def find_installation(mpi: Mpi | None) -> Installation:
 
 @cache
 def _find(mpi: Mpi) -> Installation:
-    found = Installation(mpi.name, mpi.mpicxx, mpi.mpiexec, loading_of(mpi), mpi.inside)
+    loading = loading_of(mpi)
+    found = Installation(mpi.name, mpi.mpicxx, mpi.mpiexec, loading.changed, mpi.inside, loading.printed)
     mpicxx = found.mpicxx if mpi.inside and mpi.mpicxx else _program(mpi, found, "mpicxx", mpi.mpicxx, COMPILERS)
     beside = str(Path(mpicxx).parent) if not mpi.inside else ""
     mpiexec = _program(mpi, found, "mpiexec", mpi.mpiexec, (STARTER,), beside)
-    return Installation(mpi.name, mpicxx, mpiexec, found.loading, mpi.inside)
+    return replace(found, mpicxx=mpicxx, mpiexec=mpiexec)
 
 
 def _program(mpi: Mpi, loaded: Installation, key: str, given: str, usual: Sequence[str], beside: str = "") -> str:
     """Return a program of an MPI: where it is given, below the prefix, beside another, or on the PATH; empty: no mpiexec at all."""
     names = (given,) if given else usual
-    folder = str(Path(mpi.prefix).expanduser() / "bin") if mpi.prefix else ""
+    folder = str(expanded(mpi.prefix) / "bin") if mpi.prefix else ""
     searched = [folder] if folder else [beside] if beside else []
     for name in names:
         if "/" in name:
-            path = Path(name).expanduser()
+            path = expanded(name)
             found = str(path.absolute()) if os.access(path, os.X_OK) else None
         else:
             found = next(filter(None, (shutil.which(name, path=where) for where in searched)), None)
@@ -132,25 +138,56 @@ def _program(mpi: Mpi, loaded: Installation, key: str, given: str, usual: Sequen
     )
 
 
-def loading_of(mpi: Mpi) -> dict[str, str | None]:
-    """Return what the lines of `load` change in this process's environment. They run once in a login shell, here.
+@dataclass(frozen=True)
+class Loading:
+    """What the lines of `load` change in this process's environment (None: taken away), and what they print."""
 
-    EnvironmentLacks where a line fails. A list (PATH) that a line adds to is added to as it is here, not as the shell had it.
+    changed: Mapping[str, str | None] = field(default_factory=dict)
+    printed: str = ""
+
+
+def loading_of(mpi: Mpi) -> Loading:
+    """Return what loading an MPI does. Its lines run once in a login shell, here.
+
+    EnvironmentLacks where a line fails, or all of them print something and change nothing: module systems end with 0 where there is
+    no such module. A list (PATH) that a line adds to is added to as it is here, not as the shell had it.
     """
     if not mpi.load:
-        return {}
-    before, after = _environment_after(mpi, ()), _environment_after(mpi, mpi.load)
+        return Loading()
+    (before, before_said), (after, after_said) = _environment_after(mpi, ()), _environment_after(mpi, mpi.load)
     changed: dict[str, str | None] = {name: None for name in before if name not in after and name in os.environ}
     for name, value in after.items():
         old = before.get(name)
         if value == old:
             continue
-        here = os.environ.get(name)
-        changed[name] = value.replace(old, here, 1) if old and here is not None and old in value else value
-    return {name: value for name, value in changed.items() if VARIABLE.fullmatch(name) and name not in OF_THE_SHELL}
+        changed[name] = _with_elements(value, old, os.environ.get(name))
+    found = {name: value for name, value in changed.items() if VARIABLE.fullmatch(name) and name not in OF_THE_SHELL}
+    printed = after_said.removeprefix(before_said).strip()[-MOST_PRINTED:]
+    if printed and not found:
+        raise EnvironmentLacks(
+            f"[[mpi]] {mpi.name}: its `load` changed nothing, and printed: {printed}",
+            hint=f"try the lines of `load` in a login shell (`bash -l`), and correct [[mpi]] {mpi.name} in the testbed",
+        )
+    return Loading(found, printed)
 
 
-def _environment_after(mpi: Mpi, lines: Sequence[str]) -> dict[str, str]:
+def _with_elements(value: str, old: str | None, here: str | None) -> str:
+    """Return a list (PATH) to which something was added, with what it has here in place of what it had in the shell.
+
+    Whole elements between colons: of `OMP_NUM_THREADS=16`, which was 1, nothing is left.
+    """
+    if not old or here is None:
+        return value
+    elements, before = value.split(":"), old.split(":")
+    at = (place for place in range(len(elements) - len(before) + 1) if elements[place : place + len(before)] == before)
+    place = next(at, None)
+    if place is None:
+        return value
+    return ":".join([*elements[:place], here, *elements[place + len(before) :]])
+
+
+def _environment_after(mpi: Mpi, lines: Sequence[str]) -> tuple[dict[str, str], str]:
+    """Return the environment of a login shell after some lines, and what it printed until then."""
     told = [f"{{ {line}\n}} || {{ echo failed: {shlex.quote(line)} >&2; exit {LINE_FAILED}; }}" for line in lines]
     mark = shlex.quote(MARK.decode().replace("\0", "\\0"))
     script = "\n".join(["exec 3>&1 1>&2", *told, f"printf {mark} >&3", "exec /usr/bin/env -0 >&3"])
@@ -167,11 +204,12 @@ def _environment_after(mpi: Mpi, lines: Sequence[str]) -> dict[str, str]:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise EnvironmentLacks(f"{problem}: {error}", hint=hint) from error
     _, is_told, environment = done.stdout.partition(MARK)
+    printed = done.stderr.decode(errors="replace")  # stdout of the lines goes there as well
     if done.returncode != 0 or not is_told:
-        said = done.stderr.decode(errors="replace").strip()[-500:]
-        raise EnvironmentLacks(f"{problem}: the shell ended with {done.returncode}: {said}", hint=hint)
+        tail = printed.strip()[-MOST_PRINTED:]
+        raise EnvironmentLacks(f"{problem}: the shell ended with {done.returncode}: {tail}", hint=hint)
     entries = (entry.decode(errors="surrogateescape").partition("=") for entry in environment.split(b"\0") if entry)
-    return {name: value for name, _, value in entries}
+    return {name: value for name, _, value in entries}, printed
 
 
 def version_text(command: Sequence[str], environment: Mapping[str, str] | None = None) -> str:

@@ -42,8 +42,14 @@ class EnterableLab(Protocol):
     def keeper(self) -> ProcessIdentity:
         """The process that the lab ends with."""
 
-    def lost(self) -> Lost | None:
-        """Return which process of the lab has ended; None while all live."""
+    def processes(self, needed: str | None = None) -> Mapping[int, str]:
+        """Return the lab's own processes that a launch on the `needed` fabric needs, or one on any: PID -> what it is."""
+
+    def lost(self, needed: str | None = None) -> Lost | None:
+        """Return which process of the lab has ended, of the switches that of the `needed` fabric or any; None while all live."""
+
+    def stopped(self) -> Lost | None:
+        """Return which process of the lab stands still; None while all go on."""
 
     def status(self) -> Any:
         """Return the state of nodes and switches."""
@@ -74,7 +80,8 @@ class LabLauncher(OnThisMachine):
         """Return what runs a program in the lab. The guard runs inside, where it can adopt and end what the starter leaves."""
         inside = guarded(self._starter.tokens(self._placement(ranks), fabric, program))
         tokens = self._lab.command_in(self._nodes[0], inside, working_directory=directory, environment={})
-        return Command(tuple(tokens), directory)
+        cleared = self._starter.foreign(fabric).names
+        return Command(tuple(tokens), directory, cleared=cleared, beside=self._lab.processes(fabric.of_network))
 
     def meeting_address(self, fabric: Fabric) -> str:
         """Return the first node's address on the fabric."""
@@ -103,9 +110,13 @@ class LabLauncher(OnThisMachine):
         """Return the lab's keeper."""
         return self._lab.keeper
 
-    def lost(self) -> Lost | None:
+    def lost(self, fabric: Fabric | None = None) -> Lost | None:
         """Return what of the lab has ended."""
-        return self._lab.lost()
+        return self._lab.lost(None if fabric is None else fabric.of_network)
+
+    def stopped(self) -> Lost | None:
+        """Return what of the lab stands still."""
+        return self._lab.stopped()
 
     def switches(self) -> dict[str, Any]:
         """Return what each switch has forwarded and dropped so far."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,16 +16,30 @@ from fabricbench.testbed.model import Fabric, Lost, Node
 
 @dataclass(frozen=True)
 class Command:
-    """What is started, as tokens and never as a shell string; `environment` is added to that of the caller."""
+    """What is started, as tokens and never as a shell string.
+
+    `environment` is added to that of the caller, of which `cleared` are taken away before. `beside` are processes that it needs and
+    does not start, an emulated switch say: PID -> what it is. `is_here`: its ranks run on this machine.
+    """
 
     tokens: tuple[str, ...]
     directory: Path
     environment: Mapping[str, str] = field(default_factory=dict)
+    cleared: tuple[str, ...] = ()
+    beside: Mapping[int, str] = field(default_factory=dict)
+    is_here: bool = True
 
     def __str__(self) -> str:
         """Return a line that a shell would take, for people to read and to try."""
         added = " ".join(f"{name}={shlex.quote(value)}" for name, value in self.environment.items())
-        return f"{added} {shlex.join(self.tokens)}".strip()
+        taken = shlex.join(["env", *(word for name in self.cleared for word in ("-u", name))]) if self.cleared else ""
+        return " ".join(filter(None, (added, taken, shlex.join(self.tokens))))
+
+    @property
+    def whole_environment(self) -> dict[str, str]:
+        """The environment that it is started in."""
+        inherited = {name: value for name, value in os.environ.items() if name not in self.cleared}
+        return {**inherited, **self.environment}
 
 
 class Launcher(Protocol):
@@ -57,8 +72,11 @@ class Launcher(Protocol):
     def lives_with(self) -> ProcessIdentity | None:
         """Return the process that the nodes end with; None where they are machines."""
 
-    def lost(self) -> Lost | None:
-        """Return what of the testbed is gone, so that no launch can succeed any more; None while it is whole, or cannot be told."""
+    def lost(self, fabric: Fabric | None = None) -> Lost | None:
+        """Return what is gone that a launch on the fabric needs, or one on any; None while it is whole, or cannot be told."""
+
+    def stopped(self) -> Lost | None:
+        """Return what of the testbed stands still and may go on; None while all goes on, or where that cannot be told."""
 
     def switches(self) -> dict[str, Any]:
         """Return the counters of emulated switches by fabric; empty where the fabrics are real."""
@@ -83,11 +101,11 @@ class OnThisMachine:
         """Do nothing."""
 
     def silent_seconds(self, _directory: Path, _paths: Sequence[Path]) -> float | None:
-        """Return nothing."""
+        """Return None: how long the nodes' files have not grown is not known."""
         return None
 
     def failed_nodes(self) -> Mapping[str, str]:
-        """Return nothing."""
+        """Return no node: which of them failed is not known."""
         return {}
 
 
@@ -95,17 +113,21 @@ class RealMachines:
     """What launchers over real machines share: nothing is emulated, and what is gone is told by the launch that fails."""
 
     def lives_with(self) -> ProcessIdentity | None:
-        """Return nothing."""
+        """Return None: no process of another's holds them up."""
         return None
 
-    def lost(self) -> Lost | None:
-        """Return nothing."""
+    def lost(self, _fabric: Fabric | None = None) -> Lost | None:
+        """Return None: what is gone is told by the launch that fails."""
+        return None
+
+    def stopped(self) -> Lost | None:
+        """Return None: there is no emulated switch."""
         return None
 
     def switches(self) -> dict[str, Any]:
-        """Return nothing."""
+        """Return an empty mapping: there is no emulated switch."""
         return {}
 
     def lateness(self, _fabric: Fabric, _spans: Mapping[int, tuple[int, int]]) -> dict[int, CellLateness]:
-        """Return nothing."""
+        """Return an empty mapping: there is no emulated switch."""
         return {}

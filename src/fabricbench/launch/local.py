@@ -15,14 +15,22 @@ from fabricbench.testbed.model import Fabric, Layout
 class LocalLauncher(OnThisMachine, RealMachines):
     """All ranks here: they share the processors, so those that wait for a network must sleep."""
 
-    def __init__(self, starter: MpiStarter, preload: Path | None, layout: Layout | None = None) -> None:
+    def __init__(
+        self,
+        starter: MpiStarter,
+        preload: Path | None,
+        layout: Layout | None = None,
+        loopback: Path | None = None,
+    ) -> None:
         self._starter = starter
         self._preload = preload
         self._layout = layout or Layout()
+        self._loopback = loopback
 
     def command(self, fabric: Fabric, program: Sequence[str], directory: Path, ranks: int) -> Command:
         """Return what runs a program here."""
-        return Command(guarded(self._starter.tokens(self._placement(fabric, ranks), fabric, program)), directory)
+        tokens = guarded(self._starter.tokens(self._placement(fabric, ranks), fabric, program))
+        return Command(tokens, directory, cleared=self._starter.foreign(fabric).names)
 
     def meeting_address(self, _fabric: Fabric) -> str:
         """Return this machine's address for itself."""
@@ -38,4 +46,5 @@ class LocalLauncher(OnThisMachine, RealMachines):
 
     def _placement(self, fabric: Fabric, ranks: int) -> Placement:
         """Nothing is preloaded over shared memory: no descriptor tells of data there, so sleeping on descriptors would miss it."""
-        return Placement(ranks, layout=self._layout, preload=self._preload if fabric.has_interface else None)
+        preload = self._preload if fabric.has_interface else None
+        return Placement(ranks, layout=self._layout, preload=preload, loopback=self._loopback)

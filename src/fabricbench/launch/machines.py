@@ -36,7 +36,9 @@ class MachinesApart(RealMachines):
 
     def command(self, fabric: Fabric, program: Sequence[str], directory: Path, ranks: int) -> Command:
         """Return what runs a program over the nodes."""
-        return Command(guarded(self._starter.tokens(self._placement(ranks), fabric, program)), directory)
+        placement = self._placement(ranks)
+        tokens = guarded(self._starter.tokens(placement, fabric, program))
+        return Command(tokens, directory, cleared=self._starter.foreign(fabric, placement).names, is_here=False)
 
     def meeting_address(self, fabric: Fabric) -> str:
         """Return the first node's address on the fabric, where the testbed tells it, else its name."""

@@ -6,6 +6,7 @@ version.
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import subprocess
@@ -13,11 +14,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from fabricbench.configuration import did_you_mean
 from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.launch import on_subnet
 from fabricbench.launch.building import find_build
+from fabricbench.launch.foreign import CLEARED, Foreign, foreign
 from fabricbench.launch.installation import VERSION_SECONDS, Installation, find_installation, version_text
 from fabricbench.launch.library import intelmpi, mpich, openmpi
 from fabricbench.launch.library.mvapich import MVAPICH, MVAPICH2
@@ -38,6 +41,7 @@ from fabricbench.launch.starting import (
     version_in,
 )
 from fabricbench.native import build_info
+from fabricbench.testbed.allocation import are_allocated
 from fabricbench.testbed.model import Fabric, Mpi, Testbed
 
 LIBRARIES: tuple[Library, ...] = (MVAPICH2, MVAPICH, intelmpi, mpich, openmpi)
@@ -46,14 +50,9 @@ LIBRARIES: tuple[Library, ...] = (MVAPICH2, MVAPICH, intelmpi, mpich, openmpi)
 STARTERS: tuple[Starter, ...] = (hydra, intel_hydra, PRTERUN, ORTERUN, srun)
 
 
-def where_of(fabric: Fabric) -> str:
-    """Return where a node finds its interface: its name, where all nodes have the same, else the subnet."""
-    return fabric.interface or str(fabric.subnet)
-
-
 def _by_node(name: str, template: str, fabric: Fabric) -> str:
     what = "" if template == ON_INTERFACE else f"{template} "
-    return f"{name}: {what}a node's own in {where_of(fabric)}"
+    return f"{name}: {what}a node's own in {fabric.where}"
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ def merged(ours: Selection, preload: Path | None, fabric: Fabric, given: Given) 
         )
     if joined := ":".join(str(one) for one in preloads if one):
         environment[PRELOAD] = joined
-    where = where_of(fabric)
+    where = fabric.where
     told = {**ours.environment, **{name: f"{template} in {where}" for name, template in ours.by_node.items()}}
     return Merged(
         environment,
@@ -141,7 +140,7 @@ class MpiStarter:
         told = self._merged(placement, fabric)
         behind = [*self.installation.inside, *program]
         if told.by_node:
-            behind = on_subnet.wrapped(told.by_node, where_of(fabric), behind)
+            behind = on_subnet.wrapped(told.by_node, fabric.where, behind)
         pmi = self.library.SLURM_PMI
         environment = {**self.installation.set_variables, **told.environment}
         job = Job(tuple(behind), placement, environment, told.arguments, pmi, told.options)
@@ -157,6 +156,7 @@ class MpiStarter:
         found = {
             "mpi": self.mpi,
             "mpi installation": self.installation.mpicxx if self.installation.name else "",
+            "mpi load printed": self.installation.printed,
             "mpi inside": shlex.join(self.installation.inside),
             "starter": f"{self.starter.NAME} {self.version}".strip(),
             "binding": "as mpi_arguments say" if BINDING in told.options else str(layout.binding),
@@ -166,9 +166,19 @@ class MpiStarter:
             "mpi interface": ", ".join(_by_node(name, template, fabric) for name, template in told.by_node.items()),
             "mpi arguments": shlex.join(told.arguments),
             "mpi replaced": "; ".join(told.replaced),
+            CLEARED: self.foreign(fabric, placement).told,
         }
         waits = WAITING_ASLEEP if placement.preload is not None else {}
         return {**waits, **{what: fact for what, fact in found.items() if fact}}
+
+    def foreign(self, fabric: Fabric, placement: Placement | None = None) -> Foreign:
+        """Return what is taken of the caller's environment before ranks are started: of an MPI's own starter alone."""
+        one = self.of(fabric)
+        if not any(one.starter.NAME in library.OWN_STARTERS for library in LIBRARIES):
+            return Foreign()
+        given = one.starter.parse(fabric.mpi_arguments).environment
+        handed_on = [name for name, value in given.items() if value is None]
+        return foreign(handed_on, is_own_job=placement is not None and are_allocated(placement.hosts))
 
     @property
     def reaches_nodes(self) -> bool:
@@ -194,8 +204,29 @@ class MpiStarter:
 def starter_of(testbed: Testbed) -> MpiStarter:
     """Return the starter of a testbed, with those of its other MPIs. Raises as `find_starter`."""
     named = {mpi.name: find_starter(testbed.starter, mpi) for mpi in testbed.mpis}
+    _check_apart([one.installation for one in named.values()])
     first = next(iter(named.values()), None) or find_starter(testbed.starter)
     return replace(first, others=named)
+
+
+def _check_apart(installations: Sequence[Installation]) -> None:
+    """Raise UsageError where two MPIs of a testbed are the same programs, loaded alike: they would be compared with themselves."""
+    seen: dict[Any, str] = {}
+    for one in installations:
+        loading = tuple(sorted((name, value or "") for name, value in one.loading.items()))
+        programs = (
+            (one.mpicxx, one.mpiexec)
+            if one.inside
+            else tuple(str(Path(path).resolve()) for path in (one.mpicxx, one.mpiexec))
+        )
+        other = seen.setdefault((*programs, one.inside, loading), one.name)
+        if other != one.name:
+            printed = f"; `load` of {one.name} printed: {one.printed}" if one.printed else ""
+            raise UsageError(
+                f"[[mpi]] {other} and [[mpi]] {one.name} are one: both are {one.mpicxx}, "
+                f"and loading them changes the same{printed}",
+                hint="correct `prefix` or `load` of one of the two, or take it out of the testbed",
+            )
 
 
 @cache
@@ -282,8 +313,21 @@ def find_library(installation: Installation, text: str = "") -> tuple[Library, s
             break
     for library in LIBRARIES:
         if library.is_it(texts[-1]):
+            _check_called(installation, library, version_in(texts[-1]))
             return _as_built(library, installation), version_in(texts[-1])
     raise _unknown(installation, texts[-1])
+
+
+def _check_called(installation: Installation, library: Library, version: str) -> None:
+    """Raise EnvironmentLacks where a testbed calls an MPI by the name of another library than it is by its own words."""
+    called = [one for one in LIBRARIES if any(word in installation.name for word in one.CALLED)]
+    if called and library.NAME not in [one.NAME for one in called]:
+        printed = f"; its `load` printed: {installation.printed}" if installation.printed else ""
+        raise EnvironmentLacks(
+            f"[[mpi]] {installation.name}: {installation.mpicxx} is {library.NAME} {version} by its own words, and no "
+            f"{called[0].NAME}{printed}",
+            hint=f"correct `load` or `prefix` of [[mpi]] {installation.name}, or call it what it is",
+        )
 
 
 def _as_built(library: Library, installation: Installation) -> Library:
@@ -333,6 +377,17 @@ def programs_of(mpi: Mpi | None) -> Path | None:
     return found
 
 
+LIBRARY_PATH = "LD_LIBRARY_PATH"
+
+
+def _about_library_path(said: str, path: str) -> str | None:
+    """Return what to do where the loader took a library from LD_LIBRARY_PATH that it cannot load; None where it did not."""
+    folder = next((one for one in path.split(os.pathsep) if one and f"{one.rstrip('/')}/" in said), None)
+    if folder is None:
+        return None
+    return f"{LIBRARY_PATH} brings it from {folder}: unload the module that sets that, or start without the variable"
+
+
 def check_fits(starter: MpiStarter, program: Path) -> None:
     """Raise EnvironmentLacks where a program of ours is linked to another MPI library than the one that is to start it, or to none.
 
@@ -354,6 +409,7 @@ def check_fits(starter: MpiStarter, program: Path) -> None:
         else "run `make clean all`, or install again"
     )
     if "error while loading shared libraries" in answer.stderr:
+        hint = _about_library_path(answer.stderr, installation.environment.get(LIBRARY_PATH, "")) or hint
         raise EnvironmentLacks(f"{program} does not start with {starter.mpi}: {answer.stderr.strip()}", hint=hint)
     found = next((one for one in LIBRARIES if one.is_it(answer.stdout)), None) if answer.returncode == 0 else None
     if found is not None and found.NAME != starter.library.NAME:

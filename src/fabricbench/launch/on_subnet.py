@@ -9,20 +9,14 @@ open: starters talk to their ranks through one.
 
 from __future__ import annotations
 
-import array
-import fcntl
 import os
-import socket
-import struct
 import sys
-from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 
-SIOCGIFCONF = 0x8912
-ENTRY = struct.Struct("16s2xH4s16x")
-"""struct ifreq with a sockaddr_in in it (linux/if.h): name, family and port, address, the rest of 40 bytes."""
+if __name__ == "__main__":  # run by its path, without the packages of this installation
+    sys.path.append(str(Path(__file__).parents[2]))
 
-MOST_ADDRESSES = 512
+from fabricbench.testbed import own_interface
 
 NO_INTERFACE = 78
 """EX_CONFIG of sysexits.h: this node is not what the testbed says."""
@@ -39,16 +33,6 @@ def wrapped(variables: dict[str, str], where: str, program: list[str]) -> list[s
     """Return the tokens that run a program with these variables: name -> template, the interface's name alone where it is that."""
     names = (name if template == "{interface}" else f"{name}={template}" for name, template in variables.items())
     return [sys.executable, "-I", "-S", __file__, " ".join(names), where, *program]
-
-
-def addresses() -> list[tuple[str, IPv4Address]]:
-    """Return each IPv4 address of this node with the name of its interface, in the kernel's order."""
-    held = array.array("B", bytes(ENTRY.size * MOST_ADDRESSES))
-    asked = struct.pack("iL", len(held), held.buffer_info()[0])
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
-        length, _ = struct.unpack("iL", fcntl.ioctl(any_socket.fileno(), SIOCGIFCONF, asked))
-    entries = ENTRY.iter_unpack(held.tobytes()[:length])
-    return [(name.partition(b"\0")[0].decode(), IPv4Address(address)) for name, _, address in entries]
 
 
 def rdma_port(interface: str, sys_folder: Path = Path("/sys")) -> tuple[str, str] | None:
@@ -100,15 +84,12 @@ def told(template: str, interface: str, port: tuple[str, str] | None, address: s
 def main(arguments: list[str]) -> int:
     """Become the program; return only where that is not possible."""
     names, where, command = arguments[0], arguments[1], arguments[2:]
-    node, found = os.uname().nodename, addresses()
-    subnet = IPv4Network(where) if "/" in where else None
-    own = [(name, one) for name, one in found if (name == where if subnet is None else one in subnet)]
-    interface: str | None = where if subnet is None else own[0][0] if own else None
+    node, own = os.uname().nodename, own_interface.addresses_in(where)
+    interface = own[0][0] if own else own_interface.interface_of(where)
     if interface is None:
-        there = ", ".join(f"{name} ({address})" for name, address in found) or "none"
+        there = ", ".join(f"{name} ({address})" for name, address in own_interface.addresses()) or "none"
         sys.stderr.write(f"{node} has no interface in {where}; it has {there}\n")
         return NO_INTERFACE
-    interface = interface.partition(":")[0]  # an alias has a name of its own, eth0:1, and belongs to eth0
     port = rdma_port(interface) if "=" in names else None
     if port is None and any(place in names for place in OF_RDMA):
         sys.stderr.write(f'{node}: {interface} has no RDMA port; transport = "tcp" needs none\n')

@@ -19,7 +19,7 @@ from fabricbench.errors import EnvironmentLacks
 from fabricbench.launch.machines import MachinesApart
 from fabricbench.launch.mpi import MpiStarter, find_starter
 from fabricbench.launch.starter import srun
-from fabricbench.testbed.allocation import allocated_nodes
+from fabricbench.testbed.allocation import JOB, allocated_nodes
 from fabricbench.testbed.model import Testbed
 
 ASK_SECONDS = 30.0
@@ -32,9 +32,22 @@ SUBMIT_SECONDS = 120.0
 JOB_NODES = "SLURM_JOB_NODELIST"
 
 STEP_ADVICE = (
-    "see in the job what `srun --overlap --nodes=1 --nodelist={node} true` says, and `scontrol show node {node}`"
+    "look at the node's state and reason in `scontrol show node {node}`, whether slurmd runs there (`systemctl status slurmd`), "
+    "and see in the job what `srun --overlap --nodes=1 --nodelist={node} true` says"
 )
 """About a node of the job that does not answer."""
+
+STEP_LOST = re.compile(r"^srun: (?:error|Job step aborted|fatal)\b", re.MULTILINE)
+"""What srun says by itself where a step was not started or was lost; what the program said does not begin so."""
+
+
+def is_step_lost(stderr: str) -> bool:
+    """Tell whether srun, and not the program of a step, says why there is no answer: a slurmd that is dead, a node that is down.
+
+    Of a program that ends with an exit code srun tells an error as well, and names that: `task 0: Exited with exit code 1`.
+    """
+    own = [line for line in stderr.splitlines() if STEP_LOST.match(line)]
+    return bool(own) and not any("Exited with exit code" in line for line in own)
 
 
 class SlurmLauncher(MachinesApart):
@@ -92,7 +105,7 @@ class SlurmRefusal(SlurmSilent):
     """A command of Slurm that was not started, or ended with an exit code: what it was to do, it has not done."""
 
 
-PENDING = "PENDING"
+PENDING, COMPLETING = "PENDING", "COMPLETING"
 CONTROLLER = "is Slurm's controller well? `scontrol ping` tells; then give the same command again"
 
 ENDED = frozenset(
@@ -183,6 +196,16 @@ def ask_job(job: JobId) -> JobState | None:
     state, reason, begins, nodes = (_known(field) for field in fields)
     found = JobState(state, reason, begins if state == PENDING else "", nodes)
     return _with_code(job, found) if found.is_over else found
+
+
+def is_own_job_ending() -> bool:
+    """Tell whether the job that this process runs in is being ended; no where it is in none, or Slurm does not answer."""
+    number = os.environ.get(JOB)
+    try:
+        state = ask_job(JobId(number)) if number is not None else None
+    except SlurmSilent:
+        return False
+    return state is not None and state.state == COMPLETING
 
 
 def _known(field: str) -> str:

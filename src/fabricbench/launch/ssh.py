@@ -16,6 +16,7 @@ from fabricbench.testbed.model import Testbed
 CONNECT_SECONDS = 10
 """A machine that is off answers nothing at all; one that is on accepts within a second or so."""
 
+SSH = "ssh"
 SSH_FAILED = 255
 """The exit code of ssh's own failures; all others are the command's."""
 
@@ -38,7 +39,7 @@ class SshLauncher(MachinesApart):
         if self._starter.reaches_nodes:
             return self._starter.on_node(node, tokens)
         options = ("-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_SECONDS}")
-        return ["ssh", *options, "--", node, shlex.join(tokens)]
+        return [SSH, *options, "--", node, shlex.join(tokens)]
 
 
 def advice_on(node: str, stderr: str) -> str:

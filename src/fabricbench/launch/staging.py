@@ -22,6 +22,7 @@ from fabricbench.errors import EnvironmentLacks
 from fabricbench.launch import folder
 from fabricbench.launch.asking import ask_one
 from fabricbench.record.atomic import replace_text, synced
+from fabricbench.record.integrity import read_file
 
 STAGED = ".staged"
 """In a launch's directory: on which node its folder is, and the folder's name."""
@@ -126,7 +127,7 @@ class Staging:
         if self._is_shared is None:
             content = secrets.token_hex(16)
             nonce = directory / NONCE
-            nonce.write_text(content)
+            replace_text(nonce, content)
             try:
                 self._is_shared = bool(self._of(self._ask("sees", str(nonce), content), "is_seen"))
             finally:
@@ -190,9 +191,9 @@ def _after_mark(file: BinaryIO) -> bytes | None:
 
 def _told(staged: Path) -> tuple[str, str]:
     try:
-        found = json.loads(staged.read_text())
+        found = json.loads(read_file(staged))
         return str(found["node"]), str(found["token"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise NotStaged(f"{staged} cannot be read: {error}") from error
 
 

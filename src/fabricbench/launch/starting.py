@@ -30,6 +30,11 @@ from fabricbench.testbed.model import Fabric, Layout
 
 PRELOAD = "LD_PRELOAD"
 
+MARK = "FABRICBENCH_LAUNCH_MARK"
+"""The variable that all processes of a launch inherit: 128 random bits, by which `launch/watch.py` finds what a killed guard left,
+and ranks that know no MPI know each other (`workload/meeting.py`). Never in the tokens of a command, which other users can read:
+a starter that does not hand its environment on is told the name alone."""
+
 WORKING_DIRECTORY = "/"
 """Where ranks on several hosts start: one that every host has. A starter would change to its own, the launch's directory, which
 only rank 0's host need have; hydra starts no rank without it."""
@@ -42,12 +47,20 @@ YIELD_LIBRARY = "libfabricbench-yield.so"
 core starve each other for milliseconds. Preloaded, this lets them sleep until data come, which costs some microseconds of MPI
 latency, and is therefore recorded with each launch."""
 
+LOOPBACK_LIBRARY = "libfabricbench-loopback.so"
+"""What keeps a starter that listens at all addresses of the machine to the loopback, where all its ranks are on this machine."""
+
 WAITING_ASLEEP = {"mpi waits": f"asleep: nodes share processors, so {YIELD_LIBRARY} lets ranks that wait sleep"}
 
 
 def yield_library() -> Path:
     """Return the library to be preloaded; EnvironmentLacks where it was not built."""
     return native_file(YIELD_LIBRARY)
+
+
+def loopback_library() -> Path:
+    """Return the library to be preloaded into a starter; EnvironmentLacks where it was not built."""
+    return native_file(LOOPBACK_LIBRARY)
 
 
 @dataclass(frozen=True)
@@ -57,8 +70,9 @@ class Placement:
     No hosts: all ranks on this machine.
     `agent` replaces ssh as the program that reaches a host. `control_interface` carries the starter's own traffic. `scratch` is
     where starters keep what they name by process numbers: nodes with numbers of their own must not meet there what others left.
-    `preload` is a library put before the ranks' others: nodes that share processors need one whose `sched_yield` sleeps. UsageError
-    where the layout seats fewer ranks on a node than there would be.
+    `preload` is a library put before the ranks' others: nodes that share processors need one whose `sched_yield` sleeps. `loopback`
+    is one for the starter alone, where there are no hosts: it listens at the loopback then. UsageError where the layout seats fewer
+    ranks on a node than there would be.
     """
 
     ranks: int
@@ -68,6 +82,7 @@ class Placement:
     control_interface: str | None = None
     scratch: Path | None = None
     preload: Path | None = None
+    loopback: Path | None = None
 
     def __post_init__(self) -> None:
         most = self.layout.ranks_per_node
@@ -107,10 +122,12 @@ class Library(Protocol):
     """What an MPI needs. A module with these names is one.
 
     `WAITS_ASLEEP` are the variables with which ranks that wait call sched_yield. `SLURM_PMI` is the plugin of `srun --mpi=` that
-    its ranks speak with. `OWN_STARTERS` are those that come with such an MPI: one that comes with another does not start its ranks.
+    its ranks speak with. `CALLED` are words by which people call it, and no other. `OWN_STARTERS` are those that come with such an
+    MPI: one that comes with another does not start its ranks.
     """
 
     NAME: str
+    CALLED: tuple[str, ...]
     WAITS_ASLEEP: Mapping[str, str]
     SLURM_PMI: str
     OWN_STARTERS: tuple[str, ...]

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabricbench.model import ONE_SIDED_DOORS, Layer, Metric, Pattern
-from fabricbench.patterns import PATTERNS, Family
+from fabricbench.pattern_facts import Family
+from fabricbench.patterns import PATTERNS
 from fabricbench.record.lines import Cell, CellEnd, CellFailed, Header
 from fabricbench.record.probe_plan import PlanProbe, ProbePlan
 
@@ -72,8 +73,9 @@ def _in_opening(cell: Cell, probe: PlanProbe | None) -> Iterator[str]:
         yield f"{cell.pattern} measures {facts.metric}, the line says {cell.metric}"
     counts = ("message_bytes", "messages_per_sample", "operations_per_sample", "bytes_per_sample", "channels")
     yield from _negative((name, getattr(cell, name)) for name in counts)
-    if cell.operations_per_sample != 1 and cell.layer is not Layer.MEMORY:
-        yield f"{cell.operations_per_sample} operations a sample: only layer memory has more than one"
+    in_a_row = cell.parameters.get("round_trips", 1)
+    if cell.operations_per_sample != in_a_row and cell.layer is not Layer.MEMORY and not facts.is_local:
+        yield f"{cell.operations_per_sample} operations a sample: {in_a_row} were asked for"
     if cell.messages_per_sample != 1 and (not facts.is_stream or cell.layer is Layer.MEMORY):
         yield f"{cell.messages_per_sample} messages a sample: only a stream over a network has more than one"
     if probe is not None:
@@ -114,8 +116,9 @@ def _in_end(cell: Cell, end: CellEnd, measured: Measured) -> Iterator[str]:
         yield f"the end counts {end.missed} samples that missed their start, {len(measured.missed)} are marked"
     counts = ("sent", "lost", "reordered", "duplicated", "corrupted", "verified", "missed")
     yield from _negative((name, getattr(end, name)) for name in (*counts, "seconds"))
-    for name, carried in end.interfaces.items():
-        yield from _negative(((f"{name} sent", carried.sent), (f"{name} received", carried.received)))
+    for counters in (end.interfaces, *end.other_hosts.values()):
+        for name, carried in counters.items():
+            yield from _negative(((f"{name} sent", carried.sent), (f"{name} received", carried.received)))
     yield from _impossible_values(end.values)
     yield from _wrong_bytes(cell, end, measured)
     yield from _too_long(cell, end, measured)
@@ -150,7 +153,7 @@ def _bytes_of_sample(cell: Cell) -> int | None:
     if facts.family is Family.LOCKSTEP:
         return cell.channels * cell.message_bytes if "channels" in cell.model_fields_set else None
     is_round_trip = facts.family in (Family.PAIR, Family.MATRIX) and facts.metric is Metric.ROUND_TRIP_TIME
-    return (1 + answers) * cell.message_bytes if is_round_trip else None
+    return cell.operations_per_sample * (1 + answers) * cell.message_bytes if is_round_trip else None
 
 
 def _too_long(cell: Cell, end: CellEnd, measured: Measured) -> Iterator[str]:

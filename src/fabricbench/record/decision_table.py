@@ -8,13 +8,12 @@
     electricity_price_per_kwh = 0.30
 
     [[decision.weight]]
-    npb = "IS.W"                        # or workload = "hpl"
-    weight = 3
+    npb = "IS.W"                        # or workload = "hpl", or of the network alone: layer, pattern, message_bytes
+    share_of_time = "75%"               # of the machine's time on the first fabric; or of all: runs = 3
 
     [[decision.weight]]
-    layer = "tcp"
-    pattern = "pingpong"
-    message_bytes = "64B"
+    npb = "MG.W"
+    share_of_time = "25%"
 
     [decision.price.myrinet]            # or `myrinet = 1200` under [decision.price]; else the testbed's own price
     per_node = 1200
@@ -29,6 +28,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -37,7 +37,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from fabricbench.configuration import did_you_mean, read_table, validated
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Model, Pattern, Receive
-from fabricbench.patterns import PATTERNS, Family
+from fabricbench.pattern_facts import Family
+from fabricbench.patterns import PATTERNS
 from fabricbench.quantity import Bytes, Share, format_bytes
 from fabricbench.record.manifest import Manifest
 from fabricbench.testbed.model import Fabric
@@ -59,8 +60,27 @@ def _of_pattern(pattern: Pattern) -> str:
     return 'npb = "IS.W"' if pattern is Pattern.NPB else f'{pattern} = "hpl"'
 
 
+class Counting(StrEnum):
+    """How the tests of a decision count: by time, from which the cost of the same work follows, or in a geometric score alone."""
+
+    EQUAL_TIME = "the same share of the time each"
+    """Nobody said how."""
+    SHARE_OF_TIME = "shares of the time"
+    RUNS = "runs"
+    """So many runs of each: their share of the time is what they take on the first fabric."""
+    SCORE = "weights"
+    """Of a geometric mean, which is no time: nothing is said of costs."""
+
+
+SHARE_TOLERANCE = 0.005
+"""By which shares of the time may miss 100 %: a third of it written as "33.3%"."""
+
+
 class Weight(Model):
     """A test and how much it counts: a kernel (`npb`), another `workload` by its name, or the cells of a `layer` and a `pattern`.
+
+    `share_of_time` is the share of the machine's time that such work takes on the first fabric, `runs` how many runs of it there
+    are beside those of the others; `weight` is that in the geometric score.
 
     Without ranks a kernel is that on its most ranks, and so is a workload; where nodes failed, on those that have the most blocks.
     Where several cells fit (no size given, two ways of receiving), they share the weight equally; without a `variant` the plain
@@ -74,7 +94,32 @@ class Weight(Model):
     message_bytes: Bytes | None = None
     receive: Receive | None = None
     variant: str | None = None
-    weight: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+    share_of_time: Annotated[Share, Field(gt=0, le=1)] | None = None
+    runs: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    weight: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+
+    @property
+    def counting(self) -> Counting:
+        """How it counts."""
+        if self.share_of_time is not None:
+            return Counting.SHARE_OF_TIME
+        if self.runs is not None:
+            return Counting.RUNS
+        return Counting.EQUAL_TIME if self.weight is None else Counting.SCORE
+
+    @property
+    def amount(self) -> float:
+        """How much it counts, relative to the others of the table."""
+        return self.share_of_time or self.runs or self.weight or 1.0
+
+    @model_validator(mode="after")
+    def _counts_in_one_way(self) -> Weight:
+        given = [name for name in ("share_of_time", "runs", "weight") if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise ValueError(f"{' and '.join(given)} are both given: write one of them")
+        if self.runs is not None and self.layer is not None:
+            raise ValueError("runs: a network test has none; write share_of_time, of the jobs that it stands for")
+        return self
 
     @model_validator(mode="after")
     def _names_one_thing(self) -> Weight:
@@ -95,6 +140,19 @@ class Weight(Model):
         """The kernel's name, its class and its ranks (None: its most); None where it is no kernel."""
         found = KERNEL.fullmatch(self.npb) if self.npb is not None else None
         return None if found is None else (found[1], found[2], int(found[3]) if found[3] else None)
+
+    def is_of(self, subject: str) -> bool:
+        """Tell whether it is given to what launches of this name measure: that is all there is of a workload that left nothing.
+
+        A launch is called after its workload, then its parameters, then its ranks: `ring.8`, `hpl-n800.4`, `is.W.4`.
+        """
+        if self.kernel is not None:
+            benchmark, problem_class, ranks = self.kernel
+            whole = f"{benchmark}.{problem_class}.{'' if ranks is None else ranks}"
+            return subject.upper() == whole or (ranks is None and subject.upper().startswith(whole))
+        if self.workload is None:
+            return not subject  # the measurer's
+        return subject.startswith((f"{self.workload}.", f"{self.workload}-"))
 
     @property
     def what(self) -> str:
@@ -118,7 +176,7 @@ def _price(value: Any) -> Any:
 
 
 class DecisionTable(Model):
-    """What the user weighs and what it costs. Without weights, what the first screen shows counts equally.
+    """What the user weighs and what it costs. Without weights, what the first screen shows takes the same share of the time each.
 
     A kernel's time is that of whole work; of a round trip or a stream `network_share` tells how much of the users' jobs, by time on
     the first fabric, goes as they do. Without it network tests rank fabrics, and nothing is said of what they are worth in money.
@@ -133,6 +191,27 @@ class DecisionTable(Model):
     electricity_price_per_kwh: Amount | None = None
     currency: str | None = None
     price: dict[str, Annotated[FabricPrice, BeforeValidator(_price)]] = {}
+
+    @property
+    def counting(self) -> Counting:
+        """How all that is weighed counts."""
+        return next(
+            (one.counting for one in self.weight if one.counting is not Counting.EQUAL_TIME), Counting.EQUAL_TIME
+        )
+
+    @model_validator(mode="after")
+    def _all_count_in_one_way(self) -> DecisionTable:
+        # A `weight` that is not given is 1, as it has always been.
+        ways = {one.counting for one in self.weight}
+        if len(ways) > 1 and ways != {Counting.SCORE, Counting.EQUAL_TIME}:
+            raise ValueError("decision.weight: needed share_of_time in every table, or runs in every table, or in none")
+        total = sum(one.share_of_time or 0.0 for one in self.weight)
+        if self.counting is Counting.SHARE_OF_TIME and abs(total - 1.0) > SHARE_TOLERANCE:
+            raise ValueError(
+                f"decision.weight: share_of_time adds up to {100 * total:.4g} %, needed 100 %: the shares are of the time of all "
+                "that is weighed"
+            )
+        return self
 
     @model_validator(mode="after")
     def _energy_has_a_price_and_a_time(self) -> DecisionTable:
@@ -165,10 +244,11 @@ def decision_of(manifest: Manifest) -> DecisionTable | None:
 
 
 def prices_of(table: DecisionTable, fabrics: Sequence[Fabric]) -> tuple[dict[str, FabricPrice], str]:
-    """Return the price of each fabric that has one, and the currency that all are in.
+    """Return the price of each fabric that has one, by its name without a condition, and the currency that all are in.
 
-    A price in the table comes before the testbed's, and is that of a fabric in all its conditions. UsageError for a price of no
-    fabric, and where currencies differ: nothing here knows what one is worth in another.
+    A price in the table comes before the testbed's. What is bought is a fabric, in all its conditions: of prices that are given for
+    these the dearest counts, which buys them all, and one for the fabric comes first. UsageError for a price of no fabric, and
+    where currencies differ: nothing here knows what one is worth in another.
     """
     names = list(dict.fromkeys(name for fabric in fabrics for name in (fabric.name, fabric.of_network)))
     for name in table.price:
@@ -177,21 +257,20 @@ def prices_of(table: DecisionTable, fabrics: Sequence[Fabric]) -> tuple[dict[str
                 f"[decision.price] names {name!r}, which is no fabric here{did_you_mean(name, names)}",
                 hint=f"the fabrics are {', '.join(names)}",
             )
-    prices = {
-        fabric.name: table.price[name]
-        for fabric in fabrics
-        for name in (fabric.of_network, fabric.name)
-        if name in table.price
+    dearest_last = sorted(fabrics, key=lambda one: table.price[one.name].per_node if one.name in table.price else 0.0)
+    of_conditions = {one.of_network: table.price[one.name] for one in dearest_last if one.name in table.price}
+    prices = of_conditions | {
+        one.of_network: table.price[one.of_network] for one in fabrics if one.of_network in table.price
     }
     currencies = {} if table.currency is None else {table.currency: "[decision]"}
     for fabric in fabrics:
-        if fabric.name not in prices and fabric.price_per_node is not None:
-            prices[fabric.name] = FabricPrice(
+        if fabric.of_network not in prices and fabric.price_per_node is not None:
+            prices[fabric.of_network] = FabricPrice(
                 per_node=fabric.price_per_node,
                 fixed=fabric.price_fixed,
                 power_per_node_watt=fabric.power_per_node_watt,
             )
-            currencies.setdefault(fabric.currency, fabric.name)
+            currencies.setdefault(fabric.currency, fabric.of_network)
     if len(currencies) > 1:
         found = ", ".join(f"{currency} ({where})" for currency, where in currencies.items())
         raise UsageError(

@@ -1,25 +1,31 @@
-"""Whether a Parquet file can be decoded and holds what it should; where nobody vouches for its bytes, found out in a child process.
+"""Whether a Parquet file can be decoded and holds what it should, found out in a child process.
 
-A damaged Parquet file may end its reader: a panic is caught, an allocation without bounds or an abort is not. A file whose hash is
-known is checked by it before anything decodes it. One without is decoded by a child of this process first, which may die of it.
+A damaged Parquet file may end its reader: a panic prints what nobody asked for, an allocation without bounds or an abort ends the
+process. A hash tells of damage by chance, and whoever forges a file can forge its hash. So a child decodes each file first, and may
+die of it.
 """
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping
+from io import BytesIO
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import polars as pl
 from pydantic import ValidationError
 
 from fabricbench.configuration import first_problem
+from fabricbench.errors import EnvironmentLacks
+from fabricbench.interpreter import python
+from fabricbench.printable import shortened
 from fabricbench.record.frames import (
     CELL_SCHEMA,
     CHANNEL_SCHEMA,
@@ -33,6 +39,7 @@ from fabricbench.record.frames import (
     lacking,
 )
 from fabricbench.record.integrity import CELLS, CHANNELS, LAUNCH, SAMPLES
+from fabricbench.record.parquet_size import check_parquet_size
 
 PARQUET_SCHEMAS: dict[str, tuple[Schema, Mapping[str, Any]]] = {
     CELLS: (CELL_SCHEMA, LATER_CELL_COLUMNS),
@@ -42,6 +49,11 @@ PARQUET_SCHEMAS: dict[str, tuple[Schema, Mapping[str, Any]]] = {
 
 UNREADABLE = (OSError, ValueError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
 """What a file that is not as it should be may raise here."""
+
+NO_READER = "tables (Parquet) cannot be read here"
+LIMITS = (
+    "is the number of processes limited (`ulimit -u`, pids.max of a container), or memory (`ulimit -v`)? allow more"
+)
 
 PATIENCE_S = 120.0
 """How long a child may take for one file; a gigabyte of samples takes seconds."""
@@ -55,7 +67,7 @@ def reason_of(error: BaseException) -> str:
         return "it makes the Parquet reader panic"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
-    return next(iter(str(error).splitlines()), type(error).__name__)
+    return shortened(next(iter(str(error).splitlines()), type(error).__name__))
 
 
 def scan_stored(path: Path) -> pl.LazyFrame:
@@ -67,6 +79,36 @@ def scan_stored(path: Path) -> pl.LazyFrame:
 def _scanned(path: Path) -> pl.LazyFrame:
     """Return a file as it is, unread. Left alone, polars takes `[`, `?` and `*` for patterns and `file:x` for an address."""
     return pl.scan_parquet(path.absolute(), glob=False)
+
+
+MOST_SAMPLES, MOST_OF_A_CELL = 24_000_000, 10_000_000
+"""Rows of a launch's samples, and of its channels; samples of one cell, which are in memory at once.
+
+A cell takes 100,000 at most unless it is asked for more.
+"""
+MOST_CHANNELS = 2_000_000
+"""Of a launch, which are in memory at once: each pair of 1,400 ranks. A hash tells how many there are, to a few per cent."""
+BYTES_A_SAMPLE = 64
+"""A row has 26; pages may hold more while they are packed."""
+MOST_CELLS, MOST_CELL_VALUES, MOST_CELL_BYTES = 100_000, 8_000_000, 256 * 1024 * 1024
+"""Of a launch's cells: a value is a rank of a cell, say."""
+SMALL_BYTES = 4 * 1024 * 1024
+
+
+def most_bytes(rows: int | None) -> int:
+    """Return how large a Parquet file of so many samples may be, packed or not; of cells without a number."""
+    return MOST_CELL_BYTES if rows is None else BYTES_A_SAMPLE * rows + SMALL_BYTES
+
+
+def check_size(path: Path, rows: int | None) -> None:
+    """Raise one of UNREADABLE where a Parquet file of a launch would take more than one of that many rows can; decodes nothing."""
+    if rows is None:
+        check_parquet_size(path, MOST_CELLS, MOST_CELL_VALUES, MOST_CELL_BYTES)
+        return
+    if rows > MOST_SAMPLES:
+        raise ValueError(f"{LAUNCH} says that it has {rows:,} rows, and {MOST_SAMPLES:,} are the most that are read")
+    most_values = 2 * rows + 1000  # a column's dictionary holds as many again, at most
+    check_parquet_size(path, rows, most_values, most_bytes(rows))
 
 
 def check_content(path: Path, rows: int | None = None) -> None:
@@ -93,47 +135,81 @@ def check_content(path: Path, rows: int | None = None) -> None:
         raise ValueError(f"it has {found['rows'][0]} rows, {LAUNCH} says {rows}")
     if found["nulls"][0]:
         raise ValueError("it has rows in which something is missing")
+    if path.name == CHANNELS and found["rows"][0] > MOST_CHANNELS:
+        one = pl.struct("cell", "source", "destination", "flow", "round").hash().approx_n_unique()
+        channels = frame.select(one).collect(engine="streaming").item()
+        if channels > MOST_CHANNELS:
+            raise ValueError(
+                f"it tells of about {channels:,} channels, and {MOST_CHANNELS:,} are the most that are read; Polars reads all of "
+                f'them: pl.scan_parquet("{path.name}")'
+            )
+    if path.name == SAMPLES and found["rows"][0] > MOST_OF_A_CELL:
+        largest = frame.group_by("cell").len().select(pl.col("len").max()).collect(engine="streaming").item()
+        if largest > MOST_OF_A_CELL:
+            raise ValueError(f"a cell of it has {largest:,} samples, and {MOST_OF_A_CELL:,} are the most that are read")
 
 
-class Apart:
-    """`check_content` in a child process: one for many files, another one where it has died. Starts none before the first file."""
+class Decoder:
+    """`check_content` in a child process: one for all files of this process, another one where it has died.
+
+    It starts with the first file (half a second) and ends with this process, or with `end`.
+    """
 
     def __init__(self) -> None:
         self._child: tuple[subprocess.Popen[bytes], socket.socket] | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._end()
+        self._lock = threading.Lock()
 
     def check_content(self, path: Path, rows: int | None = None) -> None:
-        """Raise ValueError where the file cannot be decoded, holds something else than it should, or ended its reader."""
-        _, channel = self._child = self._child or self._start()
+        """Raise ValueError where the file cannot be decoded, holds something else than it should, or ended its reader.
+
+        EnvironmentLacks where no file can be decoded here.
+        """
         question = json.dumps({"path": os.fspath(path.absolute()), "rows": rows})
-        try:
-            channel.sendall(question.encode() + b"\n")
-            with channel.makefile("rb") as answers:
-                answer = answers.readline()
-        except (ConnectionError, TimeoutError):
-            answer = b""
-        if not answer.endswith(b"\n"):
-            raise ValueError(f"decoding it ended the process that tried (exit code {self._end()})")
+        with self._lock:
+            _, channel = self._child = self._child or self._start()
+            try:
+                channel.sendall(question.encode() + b"\n")
+                with channel.makefile("rb") as answers:
+                    answer = answers.readline()
+            except (ConnectionError, TimeoutError):
+                answer = b""
+            except BaseException:  # interrupted: the answer that comes would be taken for that of the next file
+                self._end()
+                raise
+            if not answer.endswith(b"\n"):
+                code = self._end()
+                if code == EnvironmentLacks.exit_code:
+                    raise EnvironmentLacks(f"{NO_READER}: it does not read its own", hint=LIMITS)
+                raise ValueError(f"decoding it ended the process that tried (exit code {code})")
         reason = json.loads(answer)
         if reason is not None:
             raise ValueError(reason)
+
+    def end(self) -> None:
+        """End the child; the next file starts another one."""
+        with self._lock:
+            self._end()
+
+    def forget(self) -> None:
+        """Leave the child to the process that this one was forked from."""
+        self._lock = threading.Lock()
+        if self._child is not None:
+            self._child[1].close()
+            self._child = None
 
     def _start(self) -> tuple[subprocess.Popen[bytes], socket.socket]:
         ours, childs = socket.socketpair()
         ours.settimeout(PATIENCE_S)
         with childs:
-            # -P: nothing is imported from the current directory, which may be the one in question.
-            command = [sys.executable, "-P", "-m", "fabricbench.record.decoding"]
-            return subprocess.Popen(
-                command, stdin=childs.fileno(), stdout=childs.fileno(), stderr=subprocess.DEVNULL
-            ), ours
+            try:
+                return subprocess.Popen(
+                    python("fabricbench.record.decoding"),
+                    stdin=childs.fileno(),
+                    stdout=childs.fileno(),
+                    stderr=subprocess.DEVNULL,
+                ), ours
+            except OSError as error:
+                raise EnvironmentLacks(f"{NO_READER}: {error.strerror}", hint=LIMITS) from error
 
     def _end(self) -> int | None:
         if self._child is None:
@@ -147,8 +223,27 @@ class Apart:
             return child.wait()
 
 
+DECODER = Decoder()
+"""That of this process."""
+atexit.register(DECODER.end)
+os.register_at_fork(after_in_child=DECODER.forget)
+
+
+def _can_decode() -> bool:
+    """Tell whether a file of our own can be decoded: that takes threads, and a host may allow none, which is no file's fault."""
+    try:
+        file = BytesIO()
+        pl.DataFrame({"rows": [1]}).write_parquet(file)
+        file.seek(0)
+        return bool(pl.scan_parquet(file).select(pl.len()).collect(engine="streaming").item() == 1)
+    except (*UNREADABLE, MemoryError, RuntimeError):
+        return False
+
+
 def _serve() -> None:
     """Answer each line of standard input, a file, with why it cannot be used, null where it can."""
+    if not _can_decode():
+        os._exit(EnvironmentLacks.exit_code)
     for line in sys.stdin.buffer:
         question = json.loads(line)
         reason = None

@@ -1,4 +1,4 @@
-"""A run as flat tables for other programs: every sample beside what it is a sample of, or a line for each fabric and cell."""
+"""A run as flat tables for other programs: a row for each sample, for each cell of each launch, or for each cell of each fabric."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import polars as pl
 
 from fabricbench.model import Metric
 from fabricbench.quantity import count, format_bytes
+from fabricbench.record.frames import Schema
 from fabricbench.record.launch import scan_samples
-from fabricbench.record.store import CELL_NAMES, LAUNCH_NAMES, Run, quantile_name
+from fabricbench.record.store import CELL_NAMES, LAUNCH_NAMES, Run, StoredLaunch, quantile_name
 from fabricbench.record.values import IS_TIME, IS_WORK, NO_VALUE, sample_value, total_rate
 
 SAMPLE_COLUMNS = (*LAUNCH_NAMES, *CELL_NAMES, "status", "phase", "index", "time_ns", "bytes", "missed", "value", "unit")
@@ -91,7 +92,7 @@ def summary_frame(run: Run, probabilities: Sequence[float] = SUMMARY_PROBABILITI
             pl.col("proof").max(),
         )
     )
-    # A launch measures its cells in random order; people read them by layer and size.
+    # A launch measures its cells in an order of their own; people read them by layer and size.
     by_size = ["fabric", "layer", "pattern", "receive", "variant", "message_bytes"]
     return (
         counted.join(spread, on=key, how="left", nulls_equal=True)
@@ -113,6 +114,43 @@ def summary_frame(run: Run, probabilities: Sequence[float] = SUMMARY_PROBABILITI
             "proof",
         )
     )
+
+
+def launch_frame(run: Run, probabilities: Sequence[float] = SUMMARY_PROBABILITIES) -> pl.DataFrame:
+    """Return a row for each launch and cell, in the order of `Run.cells`, those that count nowhere and that failed among them.
+
+    The columns of `Run.cells`; `unit`; what `Run.launch_quantiles` finds, null of a cell that failed; why the launch is invalid;
+    the version of the `program` that measured; and `started_unix_ns`, `ended_unix_ns`: of the cell, or else of its launch, or null.
+    """
+    spread = run.launch_quantiles(probabilities)
+    found = [name for name in spread.columns if name not in (*LAUNCH_NAMES, *CELL_NAMES, "cell")]
+    told = [_told(launch) for launch in run.launches]
+    cells = run.cells()
+    of_launch: Schema = {"launch_id": cells.schema["launch_id"], "invalid_because": pl.String, "program": pl.String}
+    times: Schema = {"launch_started": pl.Int64, "launch_ended": pl.Int64}
+    return (
+        cells.with_columns(unit=unit_name())
+        .join(spread.select("launch_id", "cell", *found), on=["launch_id", "cell"], how="left", maintain_order="left")
+        .join(
+            pl.DataFrame(told, schema=of_launch | times, orient="row"),
+            on="launch_id",
+            how="left",
+            maintain_order="left",
+        )
+        .with_columns(
+            started_unix_ns=pl.coalesce("begin_unix_ns", "launch_started"),
+            ended_unix_ns=pl.coalesce("end_unix_ns", "launch_ended"),
+        )
+        .drop(times)
+    )
+
+
+def _told(launch: StoredLaunch) -> tuple[str, str | None, str, int | None, int | None]:
+    """Return a launch's name, why it is invalid, what measured it, when it began and ended; imported texts tell no times."""
+    header, footer = launch.summary.header, launch.summary.footer
+    reasons = "; ".join(launch.summary.facts.invalid_because) or None
+    began, ended = header.started_unix_ns if header else 0, footer.finished_unix_ns if footer else 0
+    return launch.launch_id, reasons, header.probe_version if header else "", began or None, ended or None
 
 
 def unit_name() -> pl.Expr:

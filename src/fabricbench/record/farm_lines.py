@@ -16,7 +16,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -25,6 +24,8 @@ from typing import Annotated, Literal
 from pydantic import Field, TypeAdapter
 
 from fabricbench.model import Model
+from fabricbench.record.farm_jobs import MOST_NAMED, Ended, FarmJobs, JobTrouble, LeftOut, alike
+from fabricbench.record.integrity import read_lines
 from fabricbench.record.lines import InterfaceBytes, RankInfo
 from fabricbench.record.reading import Damage, take_lines
 
@@ -34,13 +35,14 @@ MOST_RETRIES = 1000
 MOST_OUTPUT_BYTES = 64 * 2**20
 """As native/farm/plan.cpp has them."""
 
-MOST_NAMED = 5
-"""Of jobs, where they are named one by one."""
-
 JOBS, DONE, LOST, RETRIED, ATTEMPTS, STAGING_SHARE, STAGED_BYTES = (
     f"farm.{name}" for name in ("jobs", "done", "lost", "retried", "attempts", "staging_share", "staged_bytes")
 )
 """How the values of a cell name what became of its jobs."""
+
+JOBS_DONE_FACT = "jobs done"
+INPUTS_FACT, OUTPUTS_FACT = "inputs of the jobs", "outputs of the jobs"
+"""How `WorkloadPart.fixed` calls which jobs were done, and the digests of what they read and wrote."""
 
 
 class FarmPlan(Model):
@@ -64,19 +66,6 @@ class FarmPlan(Model):
     """How long a node may tell nothing before the launch counts as hung."""
 
     model_config = {**Model.model_config, "populate_by_name": True}
-
-
-class Ended(StrEnum):
-    """How an attempt ended. `NODE` is the node's fault and no failure of the job: a full disk, say."""
-
-    DONE = "done"
-    EXIT_CODE = "exit_code"
-    SIGNAL = "signal"
-    LIMIT = "limit"
-    NOT_STARTED = "not_started"
-    OUTPUT = "output"
-    INPUT = "input"
-    NODE = "node"
 
 
 class FarmHeader(Model):
@@ -143,13 +132,6 @@ class FarmAttempt(Model):
         return max(self.given_s, self.ended_s - self.run_seconds), self.ended_s
 
 
-class LeftOut(Model):
-    """A node that was given nothing more, and why."""
-
-    node: str
-    reason: str
-
-
 class FarmFooter(Model):
     """Last line. `retried` are jobs of which more than one attempt was begun, `lost` those that failed for good."""
 
@@ -206,6 +188,34 @@ class FarmRecord:
         """Why attempts failed, each reason with how often it was told, the most frequent first."""
         return Counter(one.reason for one in self.attempts if not one.is_done).most_common()
 
+    @property
+    def jobs(self) -> FarmJobs | None:
+        """What became of the jobs; None of a record that does not tell all."""
+        if self.header is None or self.footer is None:
+            return None
+        failed = (one for one in self.attempts if not one.is_done)
+        return FarmJobs(
+            jobs=self.header.jobs,
+            done=self.footer.done,
+            lost=self.footer.lost,
+            retried=self.footer.retried,
+            left_out=self.footer.left_out,
+            troubles=alike(
+                JobTrouble(
+                    node=one.node,
+                    ended=one.ended,
+                    exit_code=one.exit_code,
+                    signal=one.signal,
+                    reason=one.reason,
+                    attempts=1,
+                    lost_jobs=int(one.is_last),
+                    jobs=(one.job,),
+                )
+                for one in failed
+            ),
+            done_on=dict(Counter(one.node for one in self.done)),
+        )
+
     def digest_of_inputs(self) -> str:
         """Return what tells the inputs of all jobs from others, of those that failed as well where they were sent their input."""
         told = {one.job: one.input_digest for one in self.attempts if one.input_digest}
@@ -243,8 +253,7 @@ class FarmRecord:
 
 def read_farm_record(path: Path) -> FarmRecord:
     """Read the record at `path`; damage is in the result, only an OSError is raised."""
-    with path.open("rb") as lines:
-        return parse_farm_record(lines)
+    return parse_farm_record(read_lines(path))
 
 
 def parse_farm_record(lines: Iterable[bytes]) -> FarmRecord:

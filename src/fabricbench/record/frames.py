@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,11 +15,12 @@ import polars as pl
 from pydantic import TypeAdapter
 
 from fabricbench.model import Layer, Metric, Pattern, Receive
-from fabricbench.patterns import PATTERNS, Family, Parameters, metric_of
-from fabricbench.quantity import format_bytes
-from fabricbench.record.lines import Cell, InterfaceBytes, Phase, PortState, Quantity
+from fabricbench.pattern_facts import Parameters
+from fabricbench.patterns import metric_of
+from fabricbench.record.lines import Cell, InterfaceBytes, Phase, PortState, Quantity, RdmaAttachment
 from fabricbench.record.probe_plan import PlanCongestor, PlanProbe
 from fabricbench.record.reading import Batch, CellRecord, Numbers, Record, SignedNumbers
+from fabricbench.record.setup import variant
 
 Schema = dict[str, pl.DataType | type[pl.DataType]]
 
@@ -66,6 +67,9 @@ CELL_SCHEMA: Schema = {
     "end_unix_ns": pl.Int64,
     "figure_of_merit": pl.Float64,
     "port_state": pl.String,
+    "other_hosts": pl.String,
+    "printed_step": pl.Float64,
+    "rdma": pl.String,
 }
 OF_A_MEASURED_CELL = (
     "layer",
@@ -89,8 +93,14 @@ LATER_CELL_COLUMNS: dict[str, Any] = {
     "end_unix_ns": None,
     "figure_of_merit": None,
     "port_state": "{}",
+    "other_hosts": "{}",
+    "printed_step": None,
+    "rdma": "[]",
 }
 """What a run of an earlier version lacks, and what is meant where it does."""
+
+RDMA_ATTACHMENTS: TypeAdapter[tuple[RdmaAttachment, ...]] = TypeAdapter(tuple[RdmaAttachment, ...])
+"""Reads and writes the column `rdma`."""
 
 FIGURE_OF_MERIT = "figure_of_merit"
 """In the values of a cell, and its column: what a program printed of itself: a rate of work in its own unit, a time in ns."""
@@ -185,7 +195,8 @@ def _cell_row(record: CellRecord, probe: PlanProbe | None) -> dict[str, Any]:
         failed = record.failed
         row |= {"layer": failed.layer, "pattern": failed.pattern, "message_bytes": failed.message_bytes}
         row |= {"failure_code": failed.code, "reason": failed.reason, "values": json.dumps(failed.values)}
-        row |= {"port_state": json.dumps(failed.port_state)}
+        row |= {"port_state": json.dumps(failed.port_state), "interfaces": _interfaces_text(failed.interfaces)}
+        row |= {"rdma": _attachments(failed.rdma)}
     if record.cell is not None:
         row |= record.cell.model_dump(mode="json", include=set(CELL_SCHEMA) - AS_TEXT - {"cell"})
         row |= _as_text(record.cell)
@@ -194,22 +205,31 @@ def _cell_row(record: CellRecord, probe: PlanProbe | None) -> dict[str, Any]:
         row |= {"metric": metric_of(probe.pattern).value, **_as_text(probe)}
     if record.end is not None:
         row |= record.end.model_dump(mode="json", include=set(CELL_SCHEMA) - AS_TEXT - {"cell"})
-        interfaces = {name: count.model_dump() for name, count in record.end.interfaces.items()}
-        row |= {"interfaces": json.dumps(interfaces), "values": json.dumps(record.end.values)}
-        row |= {"port_state": json.dumps(record.end.port_state)}
+        counted = record.end.model_dump(mode="json", include={"interfaces", "other_hosts", "values", "port_state"})
+        row |= {name: json.dumps(value) for name, value in counted.items()} | {"rdma": _attachments(record.end.rdma)}
         row |= {"figure_of_merit": record.end.values.get(FIGURE_OF_MERIT)}
     return row
 
 
-AS_TEXT = {"parameters", "interfaces", "values", "port_state", "congestor"}
+def _interfaces_text(interfaces: Mapping[str, InterfaceBytes]) -> str:
+    return json.dumps({name: count.model_dump() for name, count in interfaces.items()})
+
+
+def _attachments(rdma: Sequence[RdmaAttachment]) -> str:
+    return RDMA_ATTACHMENTS.dump_json(tuple(rdma)).decode()
+
+
+AS_TEXT = {"parameters", "interfaces", "other_hosts", "values", "port_state", "rdma", "congestor"}
 """Columns that hold JSON."""
 
 
 _JSON_COLUMNS: dict[str, TypeAdapter[Any]] = {
     "parameters": TypeAdapter(Parameters),
     "interfaces": TypeAdapter(dict[str, InterfaceBytes]),
+    "other_hosts": TypeAdapter(dict[str, dict[str, InterfaceBytes]]),
     "values": TypeAdapter(dict[str, float]),
     "port_state": TypeAdapter(PortState),
+    "rdma": RDMA_ATTACHMENTS,
     "congestor": TypeAdapter(PlanCongestor),
 }
 
@@ -220,56 +240,6 @@ def _as_text(cell: Cell | PlanProbe) -> dict[str, str | None]:
         "parameters": json.dumps(cell.parameters),
         "congestor": None if cell.congestor is None else cell.congestor.model_dump_json(),
     }
-
-
-def variant(cell: Cell | PlanProbe) -> str:
-    """Return what tells cells of one layer, pattern and size apart, else ''; empty for a plain ping-pong or stream.
-
-    In this order, with commas between: `4 ranks` where a pattern takes any number of them, or `ranks 0 3` where they are not the
-    first ones; the kernel of layer memory (`triad`) and `name=value` of every other parameter that is not at its default;
-    `beside incast tcp 64 KiB of 4 ranks` with a congestor. A kernel is called as its benchmarkers do: `IS.W 4 ranks`; any other
-    workload by its name: `hpl 4 ranks,n=800`. For people and for sorting: what a program needs to know stands in `parameters`.
-    """
-    if PATTERNS[cell.pattern].family is Family.WORKLOAD:
-        return _workload(cell)
-    parts = []
-    if cell.ranks != tuple(range(len(cell.ranks))):
-        parts.append(f"ranks {' '.join(str(rank) for rank in cell.ranks)}")
-    elif PATTERNS[cell.pattern].most_ranks is None:
-        parts.append(f"{len(cell.ranks)} ranks")
-    parts += _unusual(cell.pattern, cell.parameters)
-    if cell.congestor is not None:
-        one = cell.congestor
-        idle = "idle " if one.is_idle else ""
-        beside = f"beside {idle}{one.pattern} {one.layer} {format_bytes(one.message_bytes)} of {len(one.ranks)} ranks"
-        parts.append(" ".join([beside, *_unusual(one.pattern, one.parameters)]))
-    return ",".join(parts)
-
-
-WORKLOAD = "workload"
-"""Among the parameters of a cell: the workload's name. `figure` and `unit` are those of its primary figure of merit."""
-OF_THE_FIGURE = ("figure", "unit")
-
-
-def _workload(cell: Cell | PlanProbe) -> str:
-    given = dict(cell.parameters)
-    if cell.pattern is Pattern.NPB:
-        name = f"{given.pop('benchmark')}.{given.pop('class')}"
-    else:
-        name = str(given.pop(WORKLOAD, "workload"))
-        given = {key: value for key, value in given.items() if key not in OF_THE_FIGURE}
-    return ",".join(
-        [f"{name} {len(cell.ranks)} rank{'' if len(cell.ranks) == 1 else 's'}", *_unusual(cell.pattern, given)]
-    )
-
-
-def _unusual(pattern: Pattern, parameters: Parameters) -> Iterator[str]:
-    known = PATTERNS[pattern].parameters
-    for name, value in sorted(parameters.items()):
-        if name == "kernel":
-            yield str(value)  # named as STREAM does, the default as well
-        elif name not in known or known[name].default != value:
-            yield f"{name}={value}"
 
 
 def samples_frame(record: Record) -> pl.DataFrame:

@@ -8,7 +8,12 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import cast
 
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core.core_schema import IntSchema
+
+from fabricbench.model import LARGEST_INTEGER
 from fabricbench.record.farm_lines import FARM_LINE_ADAPTER, FarmPlan
 from fabricbench.record.kernel_lines import KERNEL_LINE_ADAPTER
 from fabricbench.record.lines import LINE_ADAPTER
@@ -16,14 +21,24 @@ from fabricbench.record.native_table import native_files
 from fabricbench.record.probe_plan import ProbePlan
 
 
+class WithoutUsualBounds(GenerateJsonSchema):
+    """JSON Schemas in which an integer of 64 bits, as every one is (`model.Model`), says no more than that it is one."""
+
+    def int_schema(self, schema: IntSchema) -> JsonSchemaValue:
+        """Leave out the bounds of 64 bits."""
+        usual = {"ge": -LARGEST_INTEGER - 1, "le": LARGEST_INTEGER}
+        own = {key: value for key, value in schema.items() if value != usual.get(key)}
+        return super().int_schema(cast("IntSchema", own))
+
+
 def schemas() -> dict[str, object]:
     """Return the schemas by file name."""
     return {
-        "plan.json": ProbePlan.model_json_schema(),
-        "record.json": LINE_ADAPTER.json_schema(),
-        "kernel_record.json": KERNEL_LINE_ADAPTER.json_schema(),
-        "farm_plan.json": FarmPlan.model_json_schema(),
-        "farm_record.json": FARM_LINE_ADAPTER.json_schema(),
+        "plan.json": ProbePlan.model_json_schema(schema_generator=WithoutUsualBounds),
+        "record.json": LINE_ADAPTER.json_schema(schema_generator=WithoutUsualBounds),
+        "kernel_record.json": KERNEL_LINE_ADAPTER.json_schema(schema_generator=WithoutUsualBounds),
+        "farm_plan.json": FarmPlan.model_json_schema(schema_generator=WithoutUsualBounds),
+        "farm_record.json": FARM_LINE_ADAPTER.json_schema(schema_generator=WithoutUsualBounds),
     }
 
 

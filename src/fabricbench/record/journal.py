@@ -9,16 +9,18 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from pydantic import Field, ValidationError
 
 from fabricbench.model import Model
-from fabricbench.record.atomic import explained
-from fabricbench.record.integrity import JOURNAL, SEALS, file_sha256, read_file
+from fabricbench.record.atomic import appended, explained
+from fabricbench.record.integrity import JOURNAL, SEALS, file_sha256, read_file, unreadable
 
 
 class Happened(StrEnum):
@@ -31,12 +33,17 @@ class Happened(StrEnum):
     ADOPTED = "adopted"
     FAILED = "failed"
     AGAIN = "again"
+    STOPPED = "stopped"
     INTERRUPTED = "interrupted"
     EXTENDED = "extended"
     LOST = "lost"
     DESCRIBED = "described"
     COMPLETED = "completed"
     IMPORTED = "imported"
+
+
+START_IS_OVER = frozenset({Happened.FINISHED, Happened.ADOPTED, Happened.FAILED, Happened.INTERRUPTED})
+"""What ends a start of a launch. One without any was under way when the run itself died, or goes on."""
 
 
 class Entry(Model):
@@ -55,6 +62,10 @@ class Journal:
     def __init__(self, directory: Path, *, now_ns: Callable[[], int] = time.time_ns) -> None:
         self.path = directory / JOURNAL
         self._now_ns = now_ns
+        self._read_bytes = 0
+        """How much of the file is in the two below."""
+        self._entries: list[Entry] = []
+        self._started: Counter[str] = Counter()
 
     def append(
         self,
@@ -73,12 +84,10 @@ class Journal:
             facts[SEALS] = sha256
         entry = Entry(event=event, unix_ns=self._now_ns(), launch_id=launch_id, attempt=attempt, facts=facts)
         try:
-            with self.path.open("ab") as file:
+            with appended(self.path) as file:
                 # A line that a crash cut short must not swallow this one.
-                lead = b"" if _ends_with_newline(self.path) else b"\n"
+                lead = b"" if _ends_with_newline(file) else b"\n"
                 file.write(lead + entry.model_dump_json(exclude_defaults=True).encode() + b"\n")
-                file.flush()
-                os.fsync(file.fileno())
         except OSError as error:
             raise explained(error, self.path) from error
 
@@ -94,32 +103,64 @@ class Journal:
         return {path.relative_to(self.path.parent).as_posix(): file_sha256(path) for path in paths}
 
     def entries(self) -> list[Entry]:
-        """Return every whole event; a line that is cut short or garbled is passed over."""
-        try:
-            lines = read_file(self.path).splitlines()
-        except FileNotFoundError:
-            return []
-        found = []
-        for line in lines:
-            try:
-                found.append(Entry.model_validate_json(line))
-            except ValidationError:
-                continue
-        return found
+        """Return every whole event; a line that is cut short or garbled is passed over. DamagedFile where it cannot be read.
+
+        Only what was written since the last call is read: a run asks at each of its launches.
+        """
+        self._read_on()
+        return list(self._entries)
 
     def attempts(self, launch_id: str) -> int:
         """Return how often a launch was started."""
-        return sum(entry.event is Happened.STARTED and entry.launch_id == launch_id for entry in self.entries())
+        self._read_on()
+        return self._started[launch_id]
 
-    def times_again(self, group: str) -> int:
-        """Return how often a group was run again."""
-        return sum(entry.event is Happened.AGAIN and entry.facts.get("group") == group for entry in self.entries())
+    def _read_on(self) -> None:
+        """Take the whole lines that were not read yet; all anew where the file has become shorter."""
+        try:
+            size = self.path.stat().st_size
+            if size < self._read_bytes:
+                self._forget()
+            if size == self._read_bytes:
+                return
+            text = read_file(self.path, first=self._read_bytes)
+        except (FileNotFoundError, NotADirectoryError):
+            self._forget()
+            return
+        except OSError as error:
+            raise unreadable(self.path, error) from error
+        end = text.rfind(b"\n") + 1
+        for line in text[:end].splitlines():
+            with suppress(ValidationError):
+                self._take(Entry.model_validate_json(line))
+        self._read_bytes += end
+        with suppress(ValidationError):  # a last line whose end alone is missing is whole
+            self._take(Entry.model_validate_json(text[end:]))
+            self._read_bytes += len(text) - end
+
+    def _forget(self) -> None:
+        self._read_bytes, self._entries = 0, []
+        self._started = Counter()
+
+    def _take(self, entry: Entry) -> None:
+        self._entries.append(entry)
+        if entry.event is Happened.STARTED and entry.launch_id is not None:
+            self._started[entry.launch_id] += 1
 
 
-def _ends_with_newline(path: Path) -> bool:
-    with path.open("rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        if size == 0:
-            return True
-        file.seek(size - 1)
-        return file.read(1) == b"\n"
+def under_way(entries: Iterable[Entry]) -> tuple[str, ...]:
+    """Return the launches whose last start has no end in the journal."""
+    found: dict[str, None] = {}
+    for entry in entries:
+        if entry.launch_id is not None and entry.event is Happened.STARTED:
+            found[entry.launch_id] = None
+        elif entry.launch_id is not None and entry.event in START_IS_OVER:
+            found.pop(entry.launch_id, None)
+    return tuple(found)
+
+
+def _ends_with_newline(file: BinaryIO) -> bool:
+    if file.seek(0, os.SEEK_END) == 0:
+        return True
+    file.seek(-1, os.SEEK_END)
+    return file.read(1) == b"\n"

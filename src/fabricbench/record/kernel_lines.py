@@ -23,6 +23,7 @@ from typing import Annotated, Literal
 from pydantic import Field, TypeAdapter
 
 from fabricbench.model import Model
+from fabricbench.record.integrity import read_lines
 from fabricbench.record.lines import InterfaceBytes, RankInfo
 from fabricbench.record.reading import Damage, take_lines
 
@@ -97,7 +98,8 @@ class KernelProfile(Model):
     """Where the time of the timed section went: for each rank in order, and sums over all.
 
     Computing is what a rank did not spend in MPI. A collective counts with the bytes that a rank hands over for others,
-    each once. `interfaces` is what the network interfaces of rank 0's host carried meanwhile.
+    each once. `interfaces` is what the network interfaces of rank 0's host carried meanwhile, `other_hosts` by host what those of
+    the others did (empty of earlier versions).
     """
 
     compute_seconds: tuple[float, ...]
@@ -106,6 +108,7 @@ class KernelProfile(Model):
     calls: tuple[CallTotal, ...]
     message_sizes: tuple[MessageSizes, ...]
     interfaces: dict[str, InterfaceBytes] = {}
+    other_hosts: dict[str, dict[str, InterfaceBytes]] = {}
 
     @property
     def communication_share(self) -> float:
@@ -174,8 +177,7 @@ class KernelRecord:
 
 def read_kernel_record(path: Path) -> KernelRecord:
     """Read the record at `path`; damage is in the result, only an OSError is raised."""
-    with path.open("rb") as lines:
-        return parse_kernel_record(lines)
+    return parse_kernel_record(read_lines(path))
 
 
 def parse_kernel_record(lines: Iterable[bytes]) -> KernelRecord:

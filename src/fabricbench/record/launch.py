@@ -11,24 +11,28 @@ import polars as pl
 from fabricbench.errors import UsageError
 from fabricbench.model import Model
 from fabricbench.record.atomic import replace_text, replaced
-from fabricbench.record.decoding import UNREADABLE, Apart, check_content, reason_of, scan_stored
+from fabricbench.record.decoding import DECODER, UNREADABLE, check_size, most_bytes, reason_of, scan_stored
 from fabricbench.record.frames import (
     CHANNEL_SCHEMA,
     cells_frame,
     channels_frame,
     samples_frame,
 )
+from fabricbench.record.import_notes import ImportNote
 from fabricbench.record.integrity import (
     CELLS,
     CHANNELS,
     LAUNCH,
     LAUNCHES,
+    MOST_LAUNCH_BYTES,
+    MOST_LAUNCH_VALUES,
     SAMPLES,
     DamagedFile,
+    Room,
+    check_file,
     check_has_hashes,
     check_sha256,
     file_sha256,
-    read_file,
 )
 from fabricbench.record.kernel_lines import KernelHeader, KernelRun
 from fabricbench.record.lines import Clock, Footer, Header, PairFailed
@@ -83,6 +87,23 @@ class HeldSetting(Model):
     after: dict[str, str]
 
 
+class Standstill(Model):
+    """A time in which something that a launch needs did nothing: `what`, with its `pid` where it is a process that was stopped.
+
+    `seconds` are at most: whoever watches looks twice a second.
+    """
+
+    what: str
+    pid: int | None = None
+    begin_unix_ns: int
+    seconds: float
+
+    def __str__(self) -> str:
+        """Return it in words."""
+        who = f"{self.what} (process {self.pid})" if self.pid is not None else self.what
+        return f"{who} stood still for {self.seconds:.1f} s"
+
+
 class LaunchFacts(Model):
     """What only the one who ran the launch knows. `proof`: did its traffic take its fabric; `invalid_because` says why not.
 
@@ -90,7 +111,9 @@ class LaunchFacts(Model):
     `outcome` is how it ended, None in runs of earlier versions; `signal` and `died_on` (a node) are there where a signal ended it.
     `conditions` are what a reader must know of how programs were started (how MPI waits, say): what -> fact. `lateness` is that
     of the launch's emulated switch, by the cell's number; a cell of which nothing is known is left out. `settings` are the hosts'
-    that the campaign varies, as they were read back.
+    that the campaign varies, as they were read back. `standstills`: times in which what it needs stood still; it does not count.
+    `throttled_share` is the share of the launch's time for which a quota withheld processors from its ranks (of a container, say),
+    None where nobody looked.
     """
 
     block: int | None = None
@@ -109,6 +132,10 @@ class LaunchFacts(Model):
     switches_after: dict[str, Any] = {}
     lateness: dict[int, CellLateness] = {}
     settings: tuple[HeldSetting, ...] = ()
+    standstills: tuple[Standstill, ...] = ()
+    throttled_share: float | None = None
+    import_notes: tuple[ImportNote, ...] = ()
+    """What was left out of the texts of an imported launch, repaired in them, or is in doubt."""
 
     def has_dead_switch(self, fabric: str) -> bool:
         """Tell whether the emulated switch of a fabric was dead when the launch had ended."""
@@ -162,6 +189,11 @@ class LaunchSummary(Model):
         return (CELLS, SAMPLES, CHANNELS) if self.channel_rows else (CELLS, SAMPLES)
 
     @property
+    def needs_cells(self) -> bool:
+        """Whether its cells alone tell why tests failed, or what became of the jobs of an earlier version's farm."""
+        return self.failed > 0 or (self.workload is not None and self.workload.jobs is None)
+
+    @property
     def block(self) -> int:
         """The block that the launch belongs to, from the runner or from the launch's name."""
         named = re.match(r"b(\d+)-", self.launch_id)
@@ -174,7 +206,7 @@ class LaunchSummary(Model):
             return self.facts.outcome
         well = (0,) if self.kernel is None else (0, WRONG_RESULT)
         code = self.facts.exit_code
-        return outcome_of(is_whole=self.complete, is_well=code in well, exit_code=code)
+        return outcome_of(is_whole=self.complete, is_success=code in well, exit_code=code)
 
     @property
     def end_in_words(self) -> str:
@@ -210,7 +242,6 @@ def write_launch(
     Parquet; one that is damaged or cut short stays. Calling it again does no harm: a launch that is converted keeps its data and
     takes the new facts. EnvironmentLacks if the disk is full (the raw record stays); UsageError if there is nothing to convert.
     """
-    directory = directory.absolute()  # polars takes `file:x` for an address
     records = directory / RECORDS
     if lines is None and not records.exists():
         return _rewritten(directory, facts)
@@ -219,13 +250,13 @@ def write_launch(
     channels = channels_frame(record)
     summary = _summary(directory, record, channels.height, facts or LaunchFacts())
     summary = summary.model_copy(update={"workload": workload, "kernel": kernel})
-    with replaced(directory / CELLS) as path:
-        cells_frame(record, {probe.id: probe for probe in plan.probes} if plan is not None else {}).write_parquet(path)
-    with replaced(directory / SAMPLES) as path:
-        samples_frame(record).write_parquet(path, row_group_size=ROW_GROUP_ROWS)
+    with replaced(directory / CELLS) as file:
+        cells_frame(record, {probe.id: probe for probe in plan.probes} if plan is not None else {}).write_parquet(file)
+    with replaced(directory / SAMPLES) as file:
+        samples_frame(record).write_parquet(file, row_group_size=ROW_GROUP_ROWS)
     if channels.height:
-        with replaced(directory / CHANNELS) as path:
-            channels.write_parquet(path, row_group_size=ROW_GROUP_ROWS)
+        with replaced(directory / CHANNELS) as file:
+            channels.write_parquet(file, row_group_size=ROW_GROUP_ROWS)
     summary = summary.model_copy(update={"sha256": {name: file_sha256(directory / name) for name in summary.parquet}})
     _write_summary(directory, summary)
     if summary.complete and not keep_records:
@@ -234,34 +265,64 @@ def write_launch(
     return summary
 
 
-def read_launch(directory: Path, sealed: tuple[str, ...] = (), apart: Apart | None = None) -> LaunchSummary:
+def read_launch(directory: Path, sealed: tuple[str, ...] = (), room: Room | None = None) -> LaunchSummary:
     """Return a converted launch's `launch.json`, once every file of it is as it was written and holds what it should.
 
-    `sealed` are the hashes that the journal has for `launch.json`; `apart` decodes files that have no hash, a child of its own by
-    default. DamagedFile names the first file that is altered or cannot be read, so that nothing behind it meets a damaged one.
+    `sealed` are the hashes that the journal has for `launch.json`; `room` is what the `launch.json` of a run may have together.
+    DamagedFile names the first file that is altered or cannot be read, so that nothing behind it meets a damaged one.
     """
     path = directory / LAUNCH
     try:
         if sealed:
             check_sha256(file_sha256(path), sealed)
-        summary = LaunchSummary.model_validate_json(read_file(path))
+        summary = read_summary(path, room)
         if not (summary.sha256 or sealed) and directory.parent.name == LAUNCHES:
             check_has_hashes(directory.parent.parent, directory.name)
         for name in summary.parquet:
             path = directory / name
-            found = file_sha256(path)
-            rows = {SAMPLES: summary.samples, CHANNELS: summary.channel_rows}.get(name)
-            if summary.sha256:
-                check_sha256(found, (summary.sha256.get(name, "no hash"),))
-                check_content(path, rows)
-            elif apart is not None:
-                apart.check_content(path, rows)
-            else:
-                with Apart() as child:
-                    child.check_content(path, rows)
+            _check_table(path, summary)
     except UNREADABLE as error:
         raise DamagedFile(path, reason_of(error), hint=MEASURE_AGAIN) from error
     return summary
+
+
+def _check_table(path: Path, summary: LaunchSummary) -> None:
+    """Raise one of UNREADABLE where a Parquet file of a launch is altered or does not hold what it should."""
+    rows = _rows(path.name, summary)
+    found = file_sha256(path, most_bytes(rows))
+    if summary.sha256:
+        check_sha256(found, (summary.sha256.get(path.name, "no hash"),))
+    check_size(path, rows)
+    DECODER.check_content(path, rows)
+
+
+def _rows(name: str, summary: LaunchSummary) -> int | None:
+    """Return how many rows a Parquet file of a launch has; None of its cells, whose number says little of their size."""
+    return {SAMPLES: summary.samples, CHANNELS: summary.channel_rows}.get(name)
+
+
+def read_header(directory: Path, room: Room | None = None) -> LaunchSummary:
+    """Return a converted launch's `launch.json` without asking whether it is as it was written, once its tables are there.
+
+    Of these only the cells are looked into, where they alone tell what an account needs (`needs_cells`). DamagedFile names
+    the first file that cannot be read.
+    """
+    path = directory / LAUNCH
+    try:
+        summary = read_summary(path, room)
+        for name in summary.parquet:
+            path = directory / name
+            check_file(path, most_bytes(_rows(name, summary)))
+            if name == CELLS and summary.needs_cells:
+                _check_table(path, summary)
+    except UNREADABLE as error:
+        raise DamagedFile(path, reason_of(error), hint=MEASURE_AGAIN) from error
+    return summary
+
+
+def read_summary(path: Path, room: Room | None = None) -> LaunchSummary:
+    """Return a `launch.json`, whatever has become of the files that it tells of. Raises OSError or ValueError."""
+    return LaunchSummary.model_validate_json((room or Room()).read(path, MOST_LAUNCH_BYTES, MOST_LAUNCH_VALUES))
 
 
 def read_cells(directory: Path) -> pl.DataFrame:

@@ -59,6 +59,8 @@ class RankInfo(Model):
     mtu: int | None = None
     start_up_ns: int | None = None
     """What MPI_Init took on this rank."""
+    of_ranks: int | None = None
+    """Of how many ranks its starter told it that it is one; of a program of others, where the starter tells."""
 
 
 class ClockInfo(Model):
@@ -189,7 +191,7 @@ class Channel(Model):
 
 
 class InterfaceBytes(Model):
-    """What one interface, or a port of an RDMA device (`mlx5_0/1`), carried while a cell was measured, on the host of ranks[0].
+    """What one interface, or a port of an RDMA device (`mlx5_0/1`), carried on a host while a cell was measured.
 
     `above` are the network interfaces over it, whose traffic it counts as well: a bond or VLAN over a card, `ib0` over a port.
     `is_counted` is False where it carries traffic that nobody could count; `sent` and `received` are 0 then.
@@ -203,6 +205,39 @@ class InterfaceBytes(Model):
 
 PortState = dict[str, dict[str, dict[str, Annotated[int, Field(ge=0)]]]]
 """By host, by port of an RDMA device (`mlx5_0/1`) or network interface, by counter: how far it went up."""
+
+
+class RdmaTransport(StrEnum):
+    """What a port of an RDMA device speaks, by its node type, its link layer and the type of its address (GID)."""
+
+    INFINIBAND = "infiniband"
+    ROCE_V1 = "roce_v1"
+    ROCE_V2 = "roce_v2"
+    IWARP = "iwarp"
+
+
+class RdmaAttachment(Model):
+    """How ranks of a cell were attached to the fabric by RDMA, as their device said: alike ones share an entry.
+
+    `driver` is that of the device, `rxe` (soft RoCE) and `siw` (soft iWARP) among them; empty where the kernel tells none. `netdev`
+    is the network interface of the address (GID). `port_mtu` is what the port takes at most in a packet, `path_mtu` the smallest
+    that was in force on any path of these ranks, which the smaller end decides; None of iWARP, where TCP cuts. `inline_bytes` is
+    what the queue pairs took inline, as the driver has granted it.
+    """
+
+    ranks: tuple[int, ...]
+    host: str
+    device: str
+    port: int
+    transport: RdmaTransport
+    gid_index: int
+    gid: str
+    port_mtu: int
+    path_mtu: int | None = None
+    inline_bytes: int
+    driver: str = ""
+    netdev: str = ""
+    lid: int = 0
 
 
 def is_rdma_port(name: str) -> bool:
@@ -233,10 +268,17 @@ class CellEnd(Model):
     values: dict[str, float] = {}
     """What else the pattern found: `pure_ns`, `compute_ns`, `overlap` of a non-blocking call, say. Of a layer with sockets also the
     least that a rank was granted of SO_RCVBUF and SO_SNDBUF, `receive_buffer_bytes` and `send_buffer_bytes`; of a cell whose
-    messages lie in huge pages, the least of a message that does, `huge_page_buffer_bytes`. Of a cell that needs clocks that agree,
-    `clock_error_ns` bounds how far those of any two ranks were apart when it ended, and `clock_shift_ns` is how far the points
-    after it lie off the line before it, of which `clock_shift_noise_ns` may be chance."""
+    messages lie in huge pages, the least of a message that does, `huge_page_buffer_bytes`. Of a flood over a layer that takes
+    messages without waiting (rdma, mpi) the messages that each path had under way, `messages_under_way`: fewer than its `depth`
+    where many share a rank or messages are large. Of a cell that needs clocks that agree, `clock_error_ns` bounds how far those
+    of any two ranks were apart when it ended, and `clock_shift_ns` is how far the points after it lie off the line before it, of
+    which `clock_shift_noise_ns` may be chance."""
     interfaces: dict[str, InterfaceBytes] = {}
+    other_hosts: dict[str, dict[str, InterfaceBytes]] = {}
+    """The same by host on the other hosts of its ranks, from before its messages were verified until it was over, without the
+    counters that counted nothing. Empty of earlier versions, and where all ranks share a host."""
+    printed_step: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """Of what a program printed and no clock of ours measured: what its last digit counts, in the metric's unit. None: not told."""
     begin_unix_ns: int | None = None
     """When it was measured, warm-up included, by the clock of the host of ranks[0]; None of earlier versions."""
     end_unix_ns: int | None = None
@@ -245,6 +287,8 @@ class CellEnd(Model):
     before its messages were verified until it was over; by the names of the kernel and the driver (`port_counters`). A port without
     counters is one of which nothing changed; one that is missing could not be read; empty of fabrics without RDMA and of earlier
     versions."""
+    rdma: tuple[RdmaAttachment, ...] = ()
+    """How its ranks were attached, of a cell over layer rdma; empty of all others, and of earlier versions."""
 
 
 class CellFailed(Model):
@@ -259,8 +303,14 @@ class CellFailed(Model):
     reason: str
     values: dict[str, float] = {}
     """What was found before it failed, as of a cell's end."""
+    interfaces: dict[str, InterfaceBytes] = {}
+    """As of a cell's end, where it was counted all the same: a program that came to its end and gave no figure."""
+    begin_unix_ns: int | None = None
+    end_unix_ns: int | None = None
     port_state: PortState = {}
     """As of a cell's end."""
+    rdma: tuple[RdmaAttachment, ...] = ()
+    """As of a cell's end; empty where it failed before its paths were open."""
 
 
 class PairFailed(Model):

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 
 from fabricbench.configuration import first_problem
 from fabricbench.errors import UsageError
 from fabricbench.model import Model
+from fabricbench.printable import shortened
 from fabricbench.record.atomic import replace_text
 from fabricbench.record.integrity import MANIFEST, read_file
 from fabricbench.testbed.model import Testbed
@@ -30,6 +31,11 @@ class PlannedLaunch(Model):
     block: int = Field(ge=0)
     position: int = Field(ge=0)
     fabric: str
+
+
+def subject_of(launch: PlannedLaunch) -> str:
+    """Return what a launch measures, alike on every fabric: the name of its workload, empty for the measurer."""
+    return launch.launch_id.removeprefix(f"b{launch.block:02d}-{launch.fabric}").removeprefix("-")
 
 
 class Extension(Model):
@@ -63,8 +69,19 @@ def lost_by(losses: Iterable[NodeLoss], block: int) -> tuple[str, ...]:
     return tuple(node for loss in losses if block not in loss.kept for node in loss.reasons)
 
 
-WITHOUT = "without "
-"""Begins what tells a test whose ranks are on other nodes since some failed: `without c3`, the last part of its variant."""
+MOST_BLOCKS = 10_000
+"""More is a slip of the hand: a run of that many blocks takes weeks."""
+
+
+def gave_up_blocks(losses: Sequence[NodeLoss], last_block: int) -> bool:
+    """Tell whether a run went on with the whole blocks alone once nodes had failed: on the rest no other can be measured."""
+    return bool(losses) and last_block in losses[-1].kept
+
+
+def may_grow(manifest: Manifest, blocks: int) -> bool:
+    """Tell whether a run may be given so many blocks: not where it was declared final or gave up blocks."""
+    last = max((launch.block for launch in manifest.planned), default=0)
+    return not manifest.is_final and not gave_up_blocks(manifest.losses, last) and blocks <= MOST_BLOCKS
 
 
 def has_moved(ranks: Iterable[int], nodes: Sequence[str], lost: Collection[str]) -> bool:
@@ -85,7 +102,7 @@ class Manifest(Model):
 
     schema_name: Literal["fabricbench/run/1"] = Field(default="fabricbench/run/1", alias="schema")
     created: datetime = Field(default_factory=lambda: datetime.now(UTC))
-    campaign_name: str
+    campaign_name: Annotated[str, AfterValidator(shortened)]
     campaign: dict[str, Any] = {}
     testbed: Testbed
     seed: int
@@ -99,6 +116,12 @@ class Manifest(Model):
     losses: tuple[NodeLoss, ...] = ()
 
     model_config = {**Model.model_config, "populate_by_name": True}
+
+
+def margin_of(manifest: Manifest) -> float | None:
+    """Return the smallest relative difference that matters by the run's campaign; None where that does not tell."""
+    margin = manifest.campaign.get("margin")
+    return float(margin) if isinstance(margin, int | float) and 0.0 < margin < 1.0 else None
 
 
 def looks_of(manifest: Manifest) -> tuple[int, ...]:
@@ -119,8 +142,7 @@ def paired_blocks(planned: Iterable[PlannedLaunch], measured: Collection[str]) -
     measured = set(measured)
     groups: dict[tuple[int, str], list[str]] = {}
     for launch in planned:
-        subject = launch.launch_id.removeprefix(f"b{launch.block:02d}-{launch.fabric}")
-        groups.setdefault((launch.block, subject), []).append(launch.launch_id)
+        groups.setdefault((launch.block, subject_of(launch)), []).append(launch.launch_id)
     return {block for (block, _), ids in groups.items() if len(measured & set(ids)) >= min(2, len(ids))}
 
 

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from enum import StrEnum
 
-from fabricbench.patterns import LAYER_PARAMETERS, PATTERNS, Family, Layer, Metric, Parameter, Pattern, PatternFacts
+from fabricbench.pattern_facts import LAYER_PARAMETERS, Family, Layer, Metric, Parameter, PatternFacts
+from fabricbench.patterns import PATTERNS, Pattern
 
 HEAD = "// Made from src/fabricbench/patterns.py by `make docs`: change it there.\n"
 
@@ -61,7 +62,7 @@ def _table() -> str:
 
 def _layer_parameters() -> str:
     listed = [
-        f"    {_parameter(name, replace(parameter, only_over=layer))},\n"
+        f"    {_parameter(name, replace(parameter, only_over=(layer,)))},\n"
         for layer, known in LAYER_PARAMETERS.items()
         for name, parameter in known.items()
     ]
@@ -119,18 +120,19 @@ def _parameter(name: str, parameter: Parameter) -> str:
         if any(number < 0 or number != int(number) for number in numbers.values()):
             raise ValueError(f"parameter {name}: native patterns take whole numbers from 0 on")
         said += [f".{what} = {int(number)}" for what, number in numbers.items()]
-    if parameter.only_over is not None:
-        said.append(f".layers = {_layers([parameter.only_over])}")
+    if parameter.only_over:
+        said.append(f".layers = {_layers(parameter.only_over)}")
     return f"{{{', '.join(said)}}}"
 
 
 def _word_lists() -> Iterator[str]:
     """Yield an enum for each parameter that is one of several words."""
     found: dict[str, tuple[str, ...]] = {}
-    for facts in PATTERNS.values():
-        for name, parameter in facts.parameters.items() if _has_parameters(facts) else ():
+    of_patterns = [(facts.name, facts.parameters) for facts in PATTERNS.values() if _has_parameters(facts)]
+    for owner, parameters in (*of_patterns, *LAYER_PARAMETERS.items()):
+        for name, parameter in parameters.items():
             if parameter.words and found.setdefault(name, parameter.words) != parameter.words:
-                raise ValueError(f"parameter {name} of {facts.name}: another pattern has other words for it")
+                raise ValueError(f"parameter {name} of {owner}: another pattern or layer has other words for it")
     for name, listed in found.items():
         yield f"namespace words {{\nenum class {_type(name)} {{ {', '.join(map(_identifier, listed))} }};\n}}"
         yield _names(f"words::{_type(name)}", listed)

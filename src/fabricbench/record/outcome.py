@@ -19,7 +19,8 @@ class LaunchOutcome(StrEnum):
 
     `died after its record`: every rank had measured and the record was whole, then a signal ended the program (crashes in
     MPI_Finalize are frequent) or it hung there until its limit. `unknown`: the record is whole, and nobody saw how the program
-    ended. `failed`: the record is whole, but the program says by its exit code that something went wrong while it measured.
+    ended. `failed`: the record is whole, but the program says by its exit code that something went wrong while it measured, or
+    something that it needs stood still meanwhile.
     `cut short`: the record is not whole.
     """
 
@@ -38,21 +39,24 @@ class LaunchOutcome(StrEnum):
 def outcome_of(
     *,
     is_whole: bool,
-    is_well: bool,
+    is_success: bool,
     exit_code: int | None,
     is_hung: bool = False,
     is_at_end: bool = True,
+    stood_still: bool = False,
     stderr_tail: str = "",
 ) -> LaunchOutcome:
     """Decide how a launch ended.
 
-    `is_whole` is of its record, `is_well` says whether the exit code means that all went well; an `exit_code` of None is one that
+    `is_whole` is of its record, `is_success` says whether the exit code means success; an `exit_code` of None is one that
     nobody saw, unless the launch `is_hung`: it was ended at its limit. `is_at_end` is False where the program is
-    known to have died before its own end.
+    known to have died before its own end. `stood_still`: a rank, the emulated switch, the machine.
     """
     if not is_whole:
         return LaunchOutcome.CUT_SHORT
-    if is_well:
+    if stood_still:
+        return LaunchOutcome.FAILED
+    if is_success:
         return LaunchOutcome.FINISHED
     if not is_at_end:
         return LaunchOutcome.FAILED

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable
 from ipaddress import IPv4Network
 from pathlib import Path
@@ -10,10 +11,15 @@ from typing import Literal
 from pydantic import Field, ValidationError
 
 from fabricbench.model import Layer, Model, Pattern, RdmaEnd, Receive
+from fabricbench.private import FILE
+from fabricbench.record.atomic import MODE, replace_text
 from fabricbench.record.integrity import read_file
 
 PLAN_FILE = "plan.json"
 """In the directory of a launch."""
+
+NO_SECRET = "0" * 32
+"""Stands for the secret of a launch that has ended, and of one that an earlier version started."""
 
 
 class PlanFabric(Model):
@@ -98,7 +104,15 @@ class ProbePlan(Model):
     schema_name: Literal["fabricbench/plan/1"] = Field(default="fabricbench/plan/1", alias="schema")
     launch_id: str
     token: int = Field(
-        ge=0, lt=2**32, description="carried in each datagram and each connection: strangers are refused"
+        ge=0,
+        lt=2**32,
+        description="goes with the secret into what each path's messages carry: strangers are refused",
+    )
+    secret: str = Field(
+        default=NO_SECRET,
+        pattern="^[0-9a-f]{32}$",
+        description="128 random bits that the launch's ranks alone know: what connections prove their right by, and the token "
+        "of each datagram, are made of it; zero once the launch has ended",
     )
     fabric: PlanFabric
     output: str
@@ -118,3 +132,19 @@ def plan_beside(directory: Path) -> ProbePlan | None:
         return ProbePlan.model_validate_json(read_file(directory / PLAN_FILE))
     except (OSError, ValidationError):
         return None
+
+
+def write_secret_plan(directory: Path, plan: ProbePlan) -> None:
+    """Write what a launch is told, with a secret of its own, where only this user may read it."""
+    _write(directory, plan.model_copy(update={"secret": secrets.token_hex(16)}), FILE)
+
+
+def forget_secret(directory: Path) -> None:
+    """Write a launch's plan again without its secret, for whoever may read the run; nothing where it has none any more."""
+    plan = plan_beside(directory)
+    if plan is not None and plan.secret != NO_SECRET:
+        _write(directory, plan.model_copy(update={"secret": NO_SECRET}), MODE)
+
+
+def _write(directory: Path, plan: ProbePlan, mode: int) -> None:
+    replace_text(directory / PLAN_FILE, plan.model_dump_json(by_alias=True, indent=1) + "\n", mode)

@@ -18,8 +18,10 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 
 from fabricbench.model import Model
+from fabricbench.printable import shortened
 from fabricbench.record import contradictions
 from fabricbench.record.contradictions import Measured
+from fabricbench.record.integrity import read_lines
 from fabricbench.record.lines import (
     LINE_ADAPTER,
     Cell,
@@ -167,8 +169,7 @@ class Record:
 
 def read_record(path: Path, plan: ProbePlan | None = None) -> Record:
     """Read the record at `path`; damage is in the result, only an OSError is raised. `plan` is what its launch was told."""
-    with path.open("rb") as lines:
-        return parse_record(lines, plan)
+    return parse_record(read_lines(path), plan)
 
 
 def parse_record(lines: Iterable[bytes], plan: ProbePlan | None = None) -> Record:
@@ -185,7 +186,7 @@ class _Refused(Exception):  # noqa: N818 - never leaves this module
     """A line that cannot be used, and why; `cell` is the one it belongs to, None where that cannot be told."""
 
     def __init__(self, reason: str, cell: int | None = None) -> None:
-        super().__init__(reason)
+        super().__init__(shortened(reason))
         self.cell = cell
 
 
@@ -451,4 +452,4 @@ def _numbers(values: object, what: str) -> SignedNumbers:
 def _first_problem(error: ValidationError) -> str:
     problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
     place = ".".join(str(part) for part in problem["loc"])
-    return f"{place}: {problem['msg']}" if place else str(problem["msg"])
+    return shortened(f"{place}: {problem['msg']}" if place else str(problem["msg"]))

@@ -5,6 +5,7 @@ Works on a run that is finished, unfinished or still going on: a launch counts f
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,12 +14,15 @@ from pathlib import Path
 import polars as pl
 
 from fabricbench.errors import UsageError
-from fabricbench.record.decoding import Apart
-from fabricbench.record.frames import CELL_SCHEMA, CHANNEL_SCHEMA, SAMPLE_SCHEMA
+from fabricbench.model import Pattern
+from fabricbench.printable import shortened
+from fabricbench.record.confinement import ATTEMPT, check_confined
+from fabricbench.record.frames import CELL_SCHEMA, CHANNEL_SCHEMA, SAMPLE_SCHEMA, Schema
 from fabricbench.record.integrity import (
     LAUNCH,
     LAUNCHES,
     MANIFEST,
+    Room,
     Seals,
     check_sha256,
     file_sha256,
@@ -33,6 +37,7 @@ from fabricbench.record.launch import (
     is_converted,
     is_stored,
     read_cells,
+    read_header,
     read_launch,
     scan_channels,
     scan_samples,
@@ -40,7 +45,6 @@ from fabricbench.record.launch import (
 )
 from fabricbench.record.lines import Phase
 from fabricbench.record.manifest import (
-    WITHOUT,
     Manifest,
     PlannedLaunch,
     has_moved,
@@ -52,7 +56,8 @@ from fabricbench.record.manifest import (
 )
 from fabricbench.record.probe_plan import PlanCongestor
 from fabricbench.record.provenance import Marks, Origin, Proof, marks_of, origin_of, unproven_of
-from fabricbench.record.values import IS_TIME, IS_WORK, counted_samples, launch_value, rate
+from fabricbench.record.setup import stored_setup, variant_of
+from fabricbench.record.values import IS_TIME, IS_WORK, SUMS, counted_batches, launch_value, of_each_cell, rate
 
 __all__ = [
     "DamagedLaunch",
@@ -67,8 +72,6 @@ __all__ = [
     "write_manifest",
 ]
 
-ATTEMPT = "attempt-"
-"""Begins the name of a folder, within a launch's, that holds an earlier attempt: cut short, or measured too far from its pair."""
 DEFAULT_PROBABILITIES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 0.999)
 
 
@@ -103,8 +106,8 @@ class StoredLaunch:
 
     @property
     def is_valid(self) -> bool:
-        """Whether it counts: nothing shows that its traffic took another way."""
-        return self.proof is not Proof.REFUTED
+        """Whether it counts: nothing shows that its traffic took another way, or that it was measured as it must not be."""
+        return self.proof is not Proof.REFUTED and self.summary.facts.is_valid
 
 
 @dataclass(frozen=True)
@@ -117,13 +120,20 @@ class DamagedLaunch:
 
 @dataclass(frozen=True)
 class SetAside:
-    """An earlier attempt of a launch that was kept and enters no comparison; `is_complete` tells whether it had come to its end.
+    """An earlier attempt of a launch that was kept and enters no comparison.
 
     A directory of these reads like that of a launch (`record.launch.read_launch`, `read_cells`, `scan_samples`).
     """
 
     directory: Path
-    is_complete: bool
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it had come to its end, and is as it was written: every table of it is read for that."""
+        try:
+            return is_converted(self.directory) and read_launch(self.directory).is_finished
+        except UsageError:
+            return False
 
     @property
     def name(self) -> str:
@@ -133,28 +143,35 @@ class SetAside:
 
 @dataclass(frozen=True)
 class Run:
-    """A run directory that was opened for reading."""
+    """A run directory that was opened for reading.
+
+    With `headers_only` launches are taken for what their `launch.json` says, and no table is decoded: enough for a list of runs
+    and their accounts, and nothing else may be read of it. Whether files are as they were written is then not asked.
+    """
 
     path: Path
     manifest: Manifest
+    headers_only: bool = False
 
     @classmethod
-    def open(cls, path: Path | str) -> Run:
-        """Open a run directory, finished or not; UsageError if it is none, is garbled, or is of a newer version."""
+    def open(cls, path: Path | str, *, headers_only: bool = False) -> Run:
+        """Open a run directory, finished or not; UsageError if it is none, leads out, is garbled, or is of a newer version."""
         directory = Path(path)
-        return cls(directory, read_manifest(directory))
+        if os.path.lexists(directory / MANIFEST):  # else it may be anybody's folder, of any size
+            check_confined(directory)
+        return cls(directory, read_manifest(directory), headers_only)
 
     def __repr__(self) -> str:
         """Name the run in a line."""
         of = f"campaign {self.manifest.campaign_name} on {self.manifest.testbed.name}"
         return f"<Run {str(self.path)!r}: {of}, {len(self.launches)} of {len(self.manifest.planned)} launches>"
 
-    @property
+    @cached_property
     def launches(self) -> tuple[StoredLaunch, ...]:
         """The finished launches, by block and position."""
         return tuple(launch for launch in self._stored[0] if launch.summary.is_finished)
 
-    @property
+    @cached_property
     def unfinished(self) -> tuple[StoredLaunch, ...]:
         """Launches that left something and do not count: cut short, or failed. Their directories read like those of others."""
         return tuple(launch for launch in self._stored[0] if not launch.summary.is_finished)
@@ -169,21 +186,23 @@ class Run:
         planned = {launch.launch_id: launch for launch in self.manifest.planned}
         found, damaged = [], []
         fabrics = {fabric.name: fabric for fabric in self.manifest.testbed.fabrics}
-        sealed = self.seals
-        with Apart() as apart:
-            for directory in filter(is_stored, self._launch_directories()):
-                place = planned.get(directory.name)
-                try:
-                    summary = read_launch(directory, sealed.get(launch_path(directory.name), ()), apart)
-                    self._check_place(directory, summary, place)
-                except UsageError as error:
-                    damaged.append(DamagedLaunch(directory.name, error.message))
-                    continue
-                position = summary.facts.position
-                if position is None and place is not None:
-                    position = place.position
-                origin = summary.facts.origin or origin_of(fabrics[summary.fabric])
-                found.append(StoredLaunch(directory, summary, position, origin))
+        sealed, room = {} if self.headers_only else self.seals, Room()
+        for directory in filter(is_stored, self._launch_directories()):
+            place = planned.get(directory.name)
+            try:
+                if self.headers_only:
+                    summary = read_header(directory, room)
+                else:
+                    summary = read_launch(directory, sealed.get(launch_path(directory.name), ()), room)
+                self._check_place(directory, summary, place)
+            except UsageError as error:
+                damaged.append(DamagedLaunch(directory.name, error.message))
+                continue
+            position = summary.facts.position
+            if position is None and place is not None:
+                position = place.position
+            origin = summary.facts.origin or origin_of(fabrics[summary.fabric])
+            found.append(StoredLaunch(directory, summary, position, origin))
         return tuple(sorted(found, key=lambda one: (one.block, one.position or 0, one.launch_id))), tuple(damaged)
 
     @cached_property
@@ -219,7 +238,7 @@ class Run:
             )
         if found is not None:
             raise UsageError(
-                f"{directory / LAUNCH} {found}", hint="put the folder back where it came from, or remove it"
+                shortened(f"{directory / LAUNCH} {found}"), hint="put the folder back where it came from, or remove it"
             )
 
     @property
@@ -235,10 +254,7 @@ class Run:
     def set_aside(self) -> tuple[SetAside, ...]:
         """What earlier attempts of launches left, by launch and attempt."""
         found = [path for launch in self._launch_directories() for path in launch.glob(f"{ATTEMPT}*") if path.is_dir()]
-        return tuple(
-            SetAside(path, _was_complete(path))
-            for path in sorted(found, key=lambda one: (one.parent, attempt_number(one)))
-        )
+        return tuple(SetAside(path) for path in sorted(found, key=lambda one: (one.parent, attempt_number(one))))
 
     @property
     def looks(self) -> tuple[int, ...]:
@@ -253,7 +269,7 @@ class Run:
         present = max((len(paired | unplanned), *earlier))
         return tuple(dict.fromkeys((*earlier, present))) if present else ()
 
-    @property
+    @cached_property
     def missing(self) -> tuple[PlannedLaunch, ...]:
         """Planned launches without data."""
         there = {launch.launch_id for launch in self.launches}
@@ -277,29 +293,31 @@ class Run:
     def cells(self) -> pl.DataFrame:
         """Return a row for each launch and cell: what was measured, how it ended, what was lost, which way it went.
 
-        Columns: launch_id, block, position, fabric, is_valid, origin, proof, then those of `record.frames.CELL_SCHEMA`. The columns
-        of the end are null for a failed cell. Where the run went on without nodes that failed, the variant of a cell whose ranks
-        are on other nodes since ends in `without c3`: it is another cell.
+        Columns: launch_id, block, position, fabric, is_valid, origin, proof, those of `record.frames.CELL_SCHEMA`, and lost_nodes.
+        The columns of the end are null for a failed cell. Where the run went on without nodes that failed, they are the lost
+        nodes of a cell whose ranks are on other nodes since: it is another cell, and its variant ends in `without c3`.
         """
         frames = [
-            self._on_its_nodes(launch, read_cells(launch.directory)).select(*self._of_launch(launch), *CELL_SCHEMA)
+            self._on_its_nodes(launch, read_cells(launch.directory)).select(
+                *self._of_launch(launch), *CELL_SCHEMA, "lost_nodes"
+            )
             for launch in self.launches
         ]
-        return pl.concat(frames) if frames else pl.DataFrame(schema=self._launch_schema | CELL_SCHEMA)
+        return pl.concat(frames) if frames else pl.DataFrame(schema=self._launch_schema | CELL_SCHEMA | LOST_NODES)
 
     def _on_its_nodes(self, launch: StoredLaunch, cells: pl.DataFrame) -> pl.DataFrame:
+        """Return the cells of a launch with the nodes that they lacked, and with the words of today for what tells them apart."""
         lost = lost_by(self.manifest.losses, launch.block)
-        if not lost:
-            return cells
         nodes = [node.name for node in self.manifest.testbed.nodes]
-        ranks = zip(cells["ranks"].to_list(), cells["congestor"].to_list(), strict=True)
-        variants = [
-            ",".join(filter(None, (variant, f"{WITHOUT}{' '.join(lost)}")))
-            if has_moved([*(members or ()), *_ranks_beside(beside)], nodes, lost)
-            else variant
-            for variant, (members, beside) in zip(cells["variant"], ranks, strict=True)
-        ]
-        return cells.with_columns(pl.Series("variant", variants, dtype=cells.schema["variant"]))
+        rows = cells.select("pattern", "ranks", "parameters", "congestor").to_dicts()
+        for row in rows:
+            ranks = (*(row["ranks"] or ()), *_ranks_beside(row["congestor"]))
+            row["lost_nodes"] = lost if lost and has_moved(ranks, nodes, lost) else ()
+        variants = [variant_of(Pattern(row["pattern"]), stored_setup(row)) for row in rows]
+        return cells.with_columns(
+            pl.Series("variant", variants, dtype=cells.schema["variant"]),
+            pl.Series("lost_nodes", [row["lost_nodes"] for row in rows], dtype=LOST_NODES["lost_nodes"]),
+        )
 
     def samples(self) -> pl.LazyFrame:
         """Return every sample of every launch, unread: launch_id, cell, phase, index, time_ns, bytes, missed.
@@ -335,7 +353,7 @@ class Run:
         """
         cells = self.cells().filter(pl.col("status") == "done")
         frames = [
-            _quantiles(launch.directory, cells.filter(pl.col("launch_id") == launch.launch_id), probabilities, phase)
+            _quantiles(launch, cells.filter(pl.col("launch_id") == launch.launch_id), probabilities, phase)
             for launch in self.launches
         ]
         return pl.concat(frames) if frames else _empty_quantiles(cells, probabilities)
@@ -375,18 +393,14 @@ class Run:
         ]
 
 
+LOST_NODES: Schema = {"lost_nodes": pl.List(pl.String)}
+"""The column of `Run.cells` that no file of a launch has: its manifest tells."""
+
 CELL_NAMES = ("layer", "pattern", "receive", "message_bytes", "variant", "metric")
 
 
 def _ranks_beside(congestor: str | None) -> tuple[int, ...]:
     return () if congestor is None else PlanCongestor.model_validate_json(congestor).ranks
-
-
-def _was_complete(directory: Path) -> bool:
-    try:
-        return is_converted(directory) and read_launch(directory).is_finished
-    except UsageError:
-        return False
 
 
 def attempt_number(attempt: Path) -> int:
@@ -403,31 +417,28 @@ def quantile_name(probability: float) -> str:
     return f"q{probability:g}"
 
 
-def _quantiles(directory: Path, cells: pl.DataFrame, probabilities: Sequence[float], phase: Phase) -> pl.DataFrame:
-    named = cells.lazy().select(*LAUNCH_NAMES, "cell", *CELL_NAMES, "operations_per_sample")
-    total_bytes, total_ns = pl.col("bytes").sum(), pl.col("time_ns").sum()
+def _quantiles(launch: StoredLaunch, cells: pl.DataFrame, probabilities: Sequence[float], phase: Phase) -> pl.DataFrame:
+    named = cells.select(*LAUNCH_NAMES, "cell", *CELL_NAMES, "operations_per_sample")
     spread = [
         pl.len().alias("n"),
         pl.col("value").mean().alias("mean"),
         pl.col("value").min().alias("minimum"),
         pl.col("value").max().alias("maximum"),
-        launch_value().alias("launch_value"),
-        pl.col("value").median().alias("median"),
-        total_bytes.alias("total_bytes"),
-        total_ns.alias("total_time_ns"),
+        *SUMS,
         *(pl.col("value").quantile(p, "linear").alias(quantile_name(p)) for p in probabilities),
     ]
+    batches = counted_batches(launch.directory, launch.summary.samples, cells, phase)
+    found = pl.concat(of_each_cell(batch, spread) for batch in batches)
     return (
-        counted_samples(directory, cells, phase)
-        .group_by("cell")
-        .agg(spread)
-        .join(named, on="cell")
+        found.join(named, on="cell")
         .with_columns(
-            mean=pl.when(IS_TIME | IS_WORK).then("mean").otherwise(rate(pl.col("total_bytes"), pl.col("total_time_ns")))
+            mean=pl.when(IS_TIME | IS_WORK)
+            .then("mean")
+            .otherwise(rate(pl.col("total_bytes"), pl.col("total_time_ns"))),
+            launch_value=launch_value(),
         )
-        .select(*LAUNCH_NAMES, "cell", *CELL_NAMES, *(column.meta.output_name() for column in spread))
+        .select(*_empty_quantiles(cells, probabilities).columns)
         .sort("cell")
-        .collect()
     )
 
 

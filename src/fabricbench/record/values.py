@@ -9,16 +9,19 @@ value, whatever its samples took.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import polars as pl
 
 from fabricbench.model import Metric
-from fabricbench.record.launch import scan_samples
+from fabricbench.record.launch import scan_channels, scan_samples
 from fabricbench.record.lines import Phase
 
 NO_VALUE = "every sample took 0 ns, less than the clock can tell: there is no value"
 """Why a cell that was measured has none."""
+
+NS_OF_SECOND = 1.0e9
 
 
 def _is_time(metric: pl.Expr) -> pl.Expr:
@@ -31,8 +34,8 @@ def _is_work(metric: pl.Expr) -> pl.Expr:
 
 def _scale(metric: pl.Expr, message_bytes: pl.Expr) -> pl.Expr:
     """Return what bytes over nanoseconds are multiplied by: to bit/s, or to messages of the cell's size a second."""
-    of_messages = 1.0e9 / pl.max_horizontal(message_bytes, pl.lit(1))
-    return pl.when(metric == Metric.MESSAGE_RATE.value).then(of_messages).otherwise(8.0e9)
+    of_messages = NS_OF_SECOND / pl.max_horizontal(message_bytes, pl.lit(1))
+    return pl.when(metric == Metric.MESSAGE_RATE.value).then(of_messages).otherwise(8 * NS_OF_SECOND)
 
 
 IS_TIME = _is_time(pl.col("metric"))
@@ -57,16 +60,18 @@ def sample_value() -> pl.Expr:
     return pl.coalesce("figure_of_merit", measured)
 
 
-def launch_value() -> pl.Expr:
-    """Return the value of a group of samples: of all that a launch has of a cell, or of a part of them.
+SUMS = (
+    pl.col("value").median().alias("median"),
+    pl.col("bytes").sum().alias("total_bytes"),
+    pl.col("time_ns").sum().alias("total_time_ns"),
+)
+"""What a launch's value is made of: for `group_by(...).agg(...)` of the samples that `counted_samples` returns."""
 
-    For `group_by(cell).agg(...)`, beside the samples' `value` from `sample_value`.
-    """
-    median = pl.col("value").median()
-    of_median = pl.when(median > 0).then(median)
-    total = total_rate(pl.col("bytes").sum(), pl.col("time_ns").sum())
-    metric = pl.col("metric").first()
-    return pl.when(_is_time(metric) | _is_work(metric)).then(of_median).otherwise(total)
+
+def launch_value() -> pl.Expr:
+    """Return the value of all that a launch has of a cell, or of a part of it, from SUMS and the columns of its cell."""
+    of_median = pl.when(pl.col("median") > 0).then("median")
+    return pl.when(IS_TIME | IS_WORK).then(of_median).otherwise(rate(pl.col("total_bytes"), pl.col("total_time_ns")))
 
 
 def total_rate(total_bytes: pl.Expr, total_ns: pl.Expr) -> pl.Expr:
@@ -77,21 +82,59 @@ def total_rate(total_bytes: pl.Expr, total_ns: pl.Expr) -> pl.Expr:
 
 
 def counted_samples(directory: Path, cells: pl.DataFrame, phase: Phase = Phase.MEASURED) -> pl.LazyFrame:
-    """Return the samples of a launch that count, each with its `value` and what of its cell tells it: those of `cells`, unread.
+    """Return the samples of a launch that count, with the `value` of each: those of `cells`, unread.
 
     Those that missed their start are left out. The order is that of the record.
     """
     of_cell = cells.lazy().select("cell", *VALUE_COLUMNS)
     return (
         scan_samples(directory)
-        .filter(pl.col("phase") == phase.value, ~pl.col("missed"))
+        .filter(pl.col("phase") == phase.value, ~pl.col("missed"), pl.col("cell").is_in(cells["cell"].to_list()))
         .join(of_cell, on="cell", maintain_order="left")
-        .select("cell", "time_ns", "bytes", "metric", "message_bytes", value=sample_value())
+        .select("cell", "time_ns", "bytes", value=sample_value())
     )
+
+
+MOST_AT_ONCE = 2_000_000
+"""Samples in memory at a time, unless one cell has more: twenty cells as large as cells are by default."""
+
+
+def counted_batches(
+    directory: Path, rows: int, cells: pl.DataFrame, phase: Phase = Phase.MEASURED
+) -> Iterator[pl.DataFrame]:
+    """Yield what `counted_samples` returns, some cells at a time, each whole: a launch may have more than memory holds at once.
+
+    `rows` is how many samples the launch has. A cell of more than MOST_AT_ONCE comes alone.
+    """
+    if rows <= MOST_AT_ONCE:
+        yield counted_samples(directory, cells, phase).collect()
+        return
+    sizes = counted_samples(directory, cells, phase).group_by("cell").len().collect(engine="streaming")
+    portion = ((pl.col("len").cum_sum() - pl.col("len")) // MOST_AT_ONCE).alias("portion")
+    portions = sizes.sort("len", "cell", descending=True).group_by(portion, maintain_order=True).agg("cell")["cell"]
+    for numbers in portions.to_list() or [[]]:
+        yield counted_samples(directory, cells.filter(pl.col("cell").is_in(numbers)), phase).collect()
+
+
+def channel_batches(directory: Path, cells: Sequence[int]) -> Iterator[pl.LazyFrame]:
+    """Yield the channels of a launch's cells, some at a time and each of them whole, unread: it may have more than memory holds."""
+    scan = scan_channels(directory).filter(pl.col("cell").is_in(cells))
+    portions = -(-int(scan.select(pl.len()).collect(engine="streaming").item()) // MOST_AT_ONCE)
+    place = pl.sum_horizontal(pl.col("cell", "source", "destination").cast(pl.UInt64))
+    for portion in range(portions):
+        yield scan.filter(place % portions == portion) if portions > 1 else scan
+
+
+def of_each_cell(samples: pl.DataFrame, found: Sequence[pl.Expr]) -> pl.DataFrame:
+    """Return a row for each cell with what the expressions find; a grouping would copy the samples, so one cell is not grouped."""
+    if samples.is_empty() or samples["cell"].min() != samples["cell"].max():
+        return samples.group_by("cell").agg(found)
+    return samples.select(pl.col("cell").first(), *found)
 
 
 def mean_rate(metric: Metric, message_bytes: int, total_bytes: int, total_ns: int) -> float | None:
     """Return all bytes over all time of several launches, as a rate in the metric's unit; None where no time passed."""
-    row = pl.DataFrame({"metric": [metric.value], "message_bytes": [message_bytes]})
-    found: float | None = row.select(rate(pl.lit(float(total_bytes)), pl.lit(float(total_ns)))).item()
-    return found
+    if total_ns == 0:
+        return None
+    scale = NS_OF_SECOND / max(message_bytes, 1) if metric is Metric.MESSAGE_RATE else 8 * NS_OF_SECOND
+    return total_bytes * scale / total_ns

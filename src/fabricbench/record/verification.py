@@ -7,6 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from fabricbench.model import Model
+from fabricbench.record.confinement import ATTEMPT
 from fabricbench.record.integrity import (
     LAUNCH,
     LAUNCHES,
@@ -16,10 +17,9 @@ from fabricbench.record.integrity import (
     data_hash,
     file_sha256,
     launch_path,
-    read_file,
 )
-from fabricbench.record.launch import LaunchSummary, is_stored
-from fabricbench.record.store import ATTEMPT, Run
+from fabricbench.record.launch import is_stored, read_summary
+from fabricbench.record.store import Run
 
 
 class Verdict(StrEnum):
@@ -112,7 +112,7 @@ def _written(run: Run) -> Iterator[tuple[str, tuple[str, ...]]]:
         name = launch_path(folder.name)
         yield name, seals.pop(name, ())
         try:
-            summary = LaunchSummary.model_validate_json(read_file(folder / LAUNCH))
+            summary = read_summary(folder / LAUNCH)
         except (OSError, ValueError):
             continue  # which is told of launch.json itself
         for file in summary.parquet:

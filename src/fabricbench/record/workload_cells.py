@@ -7,8 +7,9 @@ and is never compared; its times are kept. What a kernel of ours recorded of its
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from statistics import median
 from typing import Literal
 
@@ -17,6 +18,7 @@ from pydantic import Field
 
 from fabricbench.model import Metric, Model
 from fabricbench.patterns import metric_of
+from fabricbench.record.farm_jobs import FarmJobs
 from fabricbench.record.frames import FIGURE_OF_MERIT
 from fabricbench.record.kernel_lines import KernelRecord, KernelRun
 from fabricbench.record.lines import (
@@ -34,6 +36,7 @@ from fabricbench.record.lines import (
 )
 from fabricbench.record.probe_plan import PlanProbe
 from fabricbench.record.reading import Batch, CellRecord, Damage, Record
+from fabricbench.units import parse_unit
 
 LEADER_BYTES = "leader_bytes"
 """In the values of a cell: what rank 0 handed to MPI for other ranks, over all samples. What proves the path of a kernel."""
@@ -48,25 +51,44 @@ OF_FIGURE = "figure."
 """How the values of a cell name further figures of merit: `figure.HPL`."""
 
 
+class Measures(StrEnum):
+    """What a figure of merit measures. Only of work is there a time of a run, a price, a decision on money."""
+
+    RUN_TIME = "time of a run"
+    """Of all the work that the program does."""
+    WORK_TIME = "time for a unit of work"
+    """`s/step`: how many of them a run has is not told."""
+    WORK_RATE = "rate of work"
+    NETWORK = "network test"
+    """A latency or a bandwidth: what the network does, not what it is worth to any work."""
+
+
 class Figure(Model):
     """A figure of merit: what a program is judged by. `unit` is the program's own, of a time always `s`.
 
-    `told_in` is the unit in which a program told a time, and in which people are shown it.
+    `told_in` is the unit in which a program told a time, and in which people are shown it: `ms`, or `ms/step` of one for each of
+    something. `measures` is None of figures that were recorded before there was such a thing: `kind` says what they are taken for.
     """
 
     name: str
     unit: str
     better: Literal["lower", "higher"]
     told_in: str | None = None
+    measures: Measures | None = None
+
+    @property
+    def kind(self) -> Measures:
+        """What it measures; where nobody said so, by its unit."""
+        return self.measures or measures_of(self.told_in or self.unit, self.better)
 
     @property
     def metric(self) -> Metric:
         """What a cell measures whose primary figure this is."""
         return Metric.OPERATION_TIME if self.better == "lower" else Metric.WORK_RATE
 
-    def found(self, value: float) -> FigureFound:
-        """Return it with a value."""
-        return FigureFound(**dict(self), value=value)
+    def found(self, value: float, printed_step: float | None = None) -> FigureFound:
+        """Return it with a value, and what the last digit that was printed of it counts."""
+        return FigureFound(**dict(self), value=value, printed_step=printed_step)
 
     def why_not(self, value: float) -> str | None:
         """Return why a value (a time in seconds) cannot be what fabrics are compared by; None if it can."""
@@ -77,10 +99,31 @@ class Figure(Model):
         return None
 
 
+def measures_of(unit: str, better: Literal["lower", "higher"]) -> Measures:
+    """Return what a figure in that unit is taken to measure."""
+    found = parse_unit(unit)
+    if found is not None and found.is_of_network:
+        return Measures.NETWORK
+    if better == "higher":
+        return Measures.WORK_RATE
+    return Measures.WORK_TIME if found is not None and found.is_time_per_work else Measures.RUN_TIME
+
+
+def figure_in(name: str, unit: str, better: Literal["lower", "higher"]) -> Figure:
+    """Return the figure that a program tells in a unit: a time, also one for each of something, is kept in seconds."""
+    found = parse_unit(unit)
+    is_in_seconds = found is not None and (found.is_time or (better == "lower" and found.is_time_per_work))
+    told_in = unit if is_in_seconds else None
+    figure = Figure(name=name, unit="s" if told_in else unit, better=better, told_in=told_in)
+    return figure.model_copy(update={"measures": figure.kind})
+
+
 class FigureFound(Figure):
     """A figure of merit with its value in one launch."""
 
     value: float = Field(allow_inf_nan=False)
+    printed_step: float | None = None
+    """What the last digit that was printed counts, in its unit; None where nobody told, as in earlier versions."""
 
 
 class CheckFound(Model):
@@ -111,7 +154,7 @@ class WorkloadPart(Model):
 
     `fixed` are facts that are to be the same on all fabrics, else it is not the network alone that differs: what -> fact.
     `definition` is what was asked for besides the parameters (command, variables, input, primary figure), as people wrote it:
-    with another one it is another test, whatever its name. Empty in earlier versions.
+    with another one it is another test, whatever its name. Empty in earlier versions. `jobs` is what became of those of a farm.
     """
 
     kind: str
@@ -123,6 +166,7 @@ class WorkloadPart(Model):
     communication_share: float | None = None
     fixed: dict[str, str] = {}
     definition: dict[str, str] = {}
+    jobs: FarmJobs | None = None
 
     @property
     def files(self) -> dict[str, str]:
@@ -140,12 +184,29 @@ class Failed:
 
 
 @dataclass(frozen=True)
+class RanksFound:
+    """Which ranks say that they are of a launch, and the MPI that their program loads.
+
+    `count` is how many a program of ours found in MPI_COMM_WORLD. `numbers` are those that starters gave to processes, as often as
+    they are told, and `sizes` of how many each is one, where the starter tells; of an output that was cut some `may_lack`.
+    """
+
+    count: int | None = None
+    numbers: tuple[int, ...] = ()
+    sizes: tuple[int, ...] = ()
+    may_lack: bool = False
+    mpi_library: str | None = None
+    is_over_mpi: bool = True
+
+
+@dataclass(frozen=True)
 class Told:
     """What a program told of one launch, brought into one shape.
 
     `seconds` has the time of each repetition. Of a rate `rate` is the figure and `seconds` how long the program ran; a time that is
     a figure which the program printed is `printed_seconds` as well, for no clock of ours measured it: it may be less than a
-    nanosecond. `damage` says what is not whole; without any the program came to its end. `values` are further numbers of the cell.
+    nanosecond. `printed_step` is what the last printed digit of either counts. `damage` says what is not whole; without
+    any the program came to its end. `values` are further numbers of the cell.
     """
 
     program: str
@@ -158,6 +219,7 @@ class Told:
     seconds: tuple[float, ...] = ()
     rate: float | None = None
     printed_seconds: float | None = None
+    printed_step: float | None = None
     metric: Metric = Metric.OPERATION_TIME
     values: Mapping[str, float] = field(default_factory=dict)
     bytes_of_sample: int = 0
@@ -165,6 +227,9 @@ class Told:
     failed: Failed | None = None
     damage: Sequence[Damage] = ()
     interfaces: Mapping[str, InterfaceBytes] = field(default_factory=dict)
+    other_hosts: Mapping[str, Mapping[str, InterfaceBytes]] = field(default_factory=dict)
+    found: RanksFound | None = None
+    """None where nobody tells of ranks but the record itself."""
 
 
 @dataclass(frozen=True)
@@ -205,6 +270,7 @@ def told_by_kernel(kernel: KernelRecord, interfaces: Mapping[str, InterfaceBytes
     if header is None:
         return Told("", has_started=False, damage=kernel.damage)
     wrong = next((run for run in runs if not run.verified), None)
+    profiles = [run.profile for run in runs if run.profile is not None]
     is_whole = kernel.is_complete and bool(runs)
     return Told(
         program=f"{header.program} {header.program_version}",
@@ -221,7 +287,12 @@ def told_by_kernel(kernel: KernelRecord, interfaces: Mapping[str, InterfaceBytes
         if wrong is None
         else Failed(f"repetition {wrong.repetition} gave a wrong result: {first_wrong_check(wrong)}"),
         damage=kernel.damage,
-        interfaces=dict(interfaces) if interfaces else _interfaces(runs),
+        interfaces=dict(interfaces) if interfaces else _total(profile.interfaces for profile in profiles),
+        other_hosts={
+            host: _total(profile.other_hosts.get(host, {}) for profile in profiles)
+            for host in {host: None for profile in profiles for host in profile.other_hosts}
+        },
+        found=RanksFound(header.rank_count, tuple(one.rank for one in header.ranks), mpi_library=header.mpi_library),
     )
 
 
@@ -269,6 +340,9 @@ def _cell(told: Told, launch: LaunchOfWorkload) -> CellRecord:
             code=FailureCode.CORRUPTED if told.failed.is_wrong else FailureCode.ERROR,
             reason=told.failed.reason,
             values={name: value for name, value in told.values.items() if math.isfinite(value)},
+            interfaces=dict(told.interfaces),
+            begin_unix_ns=told.started_unix_ns,
+            end_unix_ns=told.finished_unix_ns,
         )
         return record
     printed_ns = None if told.printed_seconds is None else told.printed_seconds * 1e9
@@ -277,6 +351,7 @@ def _cell(told: Told, launch: LaunchOfWorkload) -> CellRecord:
         raise ValueError(f"{endless} is {told.values[endless]:g}, which is no finite number")
     figure = told.rate if is_rate else printed_ns
     of_figure = {FIGURE_OF_MERIT: figure} if figure is not None else {}
+    step = told.printed_step if figure is not None else None
     record.end = CellEnd(
         cell=probe.id,
         stop=StopReason.COUNT,
@@ -287,6 +362,8 @@ def _cell(told: Told, launch: LaunchOfWorkload) -> CellRecord:
         verified=len(told.seconds),
         values={**told.values, **of_figure},
         interfaces=dict(told.interfaces),
+        other_hosts={host: dict(counters) for host, counters in told.other_hosts.items()},
+        printed_step=step if step is None or is_rate else step * 1e9,
         begin_unix_ns=told.started_unix_ns,
         end_unix_ns=told.finished_unix_ns,
     )
@@ -321,11 +398,11 @@ def _values(runs: Sequence[KernelRun]) -> dict[str, float]:
     return values | sent if profiles else values
 
 
-def _interfaces(runs: Sequence[KernelRun]) -> dict[str, InterfaceBytes]:
+def _total(counters: Iterable[Mapping[str, InterfaceBytes]]) -> dict[str, InterfaceBytes]:
     """Return what each interface carried in the timed parts of all runs; what could not be counted in one is not counted."""
     total: dict[str, InterfaceBytes] = {}
-    for run in runs:
-        for name, one in run.profile.interfaces.items() if run.profile is not None else ():
+    for of_run in counters:
+        for name, one in of_run.items():
             before = total.get(name, InterfaceBytes(sent=0, received=0))
             is_counted = before.is_counted and one.is_counted
             total[name] = InterfaceBytes(

@@ -1,21 +1,23 @@
-"""Findings as comma-separated values at full precision: times in ns, rates in bit/s."""
+"""Findings as comma-separated values of seven digits: times in ns, rates in bit/s, as the column `unit` says."""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from fabricbench import chapters
-from fabricbench.analysis.findings import Comparison, Findings, Origin
-from fabricbench.model import Model
+from fabricbench.analysis.findings import SETUP_FIELDS, Findings, Origin
+from fabricbench.model import Metric, Model
 from fabricbench.table import rows_csv
 
 COMPARISONS = "comparisons"
+DIGITS = 7
 
 PARAMETERS = "parameters"
-WORKLOAD_COLUMNS = ("ranks", PARAMETERS, "judged_by")
-"""What a cell's `workload` is in CSV: those of its fields that any cell has."""
+LAST_COLUMNS = (*SETUP_FIELDS, "judged_by")
+"""What tells tests apart stands behind what came of them."""
 NAMELESS = ("key", "workload")
 """Fields whose own fields are columns under their own names."""
 
@@ -30,14 +32,13 @@ ORIGIN_COLUMNS = {
 def comparisons_csv(findings: Findings) -> str:
     """Return a row for each test and size, then one for each curve; a column for each field of a comparison."""
     comparisons = (*findings.cells, *findings.curves)
-    columns = [name for name in Comparison.model_fields if name != "workload"]
     origins = origins_of(findings)
     rows = []
     for one in comparisons:
-        row = flat(one.model_dump(mode="json")) | {"notes": "; ".join(one.notes)}
+        row = flat(one.model_dump(mode="json", exclude={"groups"})) | {"notes": "; ".join(map(str, one.notes))}
         rows.append(row | origin_columns(row, origins))
-    columns += [name for name in WORKLOAD_COLUMNS if any(name in row for row in rows)]
-    columns += [ORIGIN_COLUMNS[name] for name in ("fabric_a", "fabric_b")] if origins else []
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    columns.sort(key=lambda name: (name in ORIGIN_COLUMNS.values(), name in LAST_COLUMNS))
     return rows_csv(rows, columns)
 
 
@@ -60,24 +61,40 @@ def findings_csv(findings: Findings) -> dict[str, str]:
     for chapter in chapters.CHAPTERS:
         for name, records in chapter.records_of(findings).items():
             rows = [flat(one.model_dump(mode="json") if isinstance(one, Model) else one) for one in records]
-            rows = [row | origin_columns(row, origins) for row in rows]
+            rows = [with_unit(row) | origin_columns(row, origins) for row in rows]
             if rows:
                 tables[name] = rows_csv(rows)
     return tables
 
 
+def with_unit(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row with the unit of its values beside the metric, where it has one and does not say so itself."""
+    told: dict[str, Any] = {}
+    for name, value in row.items():
+        told[name] = value
+        if name == "metric" and "unit" not in row:
+            told["unit"] = Metric(value).unit
+    return told
+
+
 def flat(fields: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Return nested fields as columns: `time`, `time_low`, `time_high` of an interval; those of a cell's key as they are.
 
-    A workload's parameters are a JSON object in one column: a value may hold any sign that would part them.
+    Parameters are a JSON object in one column: a value may hold any sign that would part them. Those of a workload are all of
+    them, those of its cell but the unusual ones.
     """
     row: dict[str, Any] = {}
     for name, value in fields.items():
         column = prefix if name == "value" and prefix else f"{prefix}_{name}" if prefix else name
-        if isinstance(value, Mapping):
+        if name == PARAMETERS:
+            row.setdefault(column, json.dumps(dict(value), ensure_ascii=False))
+        elif isinstance(value, Mapping):
             row |= flat(value, "" if name in NAMELESS else column)
-        elif name == PARAMETERS and isinstance(value, list):
-            row[column] = json.dumps(dict(value), ensure_ascii=False)
         else:
-            row[column] = ";".join(map(str, value)) if isinstance(value, list) else value
+            row[column] = ";".join(map(str, value)) if isinstance(value, list) else _rounded(value)
     return row
+
+
+def _rounded(value: Any) -> Any:
+    """Return a number with as many digits as anybody measures; JSON has all of them."""
+    return float(f"{value:.{DIGITS}g}") if isinstance(value, float) and math.isfinite(value) else value

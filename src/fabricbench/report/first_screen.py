@@ -8,41 +8,53 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum, auto
 from itertools import pairwise
 
 from fabricbench.analysis.findings import (
     Caution,
     Changes,
+    Doubt,
     Effect,
+    Evidence,
     Findings,
     Grade,
     Interval,
+    Letter,
     PairEffect,
     Reading,
     Replication,
     Severity,
+    Strength,
+    together,
 )
 from fabricbench.chapters.decision import decision_lines
-from fabricbench.quantity import with_ranges, without_numbers
+from fabricbench.model import Metric
+from fabricbench.pattern_facts import Family
+from fabricbench.patterns import PATTERNS
+from fabricbench.report.losses import losses_of
+from fabricbench.report.reach import reach_words
 from fabricbench.report.words import (
     NOTHING,
     counted,
-    interval_words,
+    interval_parts,
     outcome_words,
     ratio_words,
     spoken,
+    step_words,
     typographic,
-    value_words,
     wire_remark,
 )
 
-GRADE_SIGNS = {Grade.CLEAR: "✓", Grade.DOUBTFUL: "▲", Grade.OPEN: "○", Grade.VOID: "✕"}
+GRADE_SIGNS = {Grade.CLEAR: "✓", Grade.DOUBTFUL: "▲", Grade.ALARM: "‼", Grade.OPEN: "○", Grade.VOID: "✕"}
 """A shape beside each grade's word, for print without colour."""
-LEVEL = "geometric mean"
-"""Of launches: what the values of a row are, as in the size tables; medians stand where their heads say so."""
+LEVEL, TAIL_LEVEL = "geometric mean", "median"
+"""Of launches: what the values of a row are, as in the size tables, and those of a row of p99 or p99.9."""
 DECISION_LINES = 3
 """Of a decision on the first screen; the rest stands in its section."""
 BEFORE_AFTER = ("before", "after")
+LOST = "LOST"
+"""Heads what was lost, in every form."""
 TIE, WORSE = "~", ">"
 """Between two fabrics in their order: not told apart by any test, and told apart."""
 
@@ -66,11 +78,25 @@ class Ratio:
     fabric_a: str
     fabric_b: str
     leader: str | None
-    is_ahead: bool
+    strength: Strength
     times: str
     interval: str
     verdict: str
     words: str
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether who leads may do so by less than matters."""
+        return self.strength is Strength.AHEAD
+
+
+class Topic(Enum):
+    """Which part of a report has more of an effect."""
+
+    WORKLOADS = auto()
+    OPERATIONS = auto()
+    SIZES = auto()
+    SAMPLES = auto()
 
 
 @dataclass(frozen=True)
@@ -88,6 +114,7 @@ class Row:
     doubts: tuple[int, ...]
     is_undecided: bool
     """No fabric leads: grey wherever it is drawn."""
+    topic: Topic
 
     @property
     def ranking(self) -> str:
@@ -109,23 +136,35 @@ class Row:
         return GRADE_SIGNS[self.grade]
 
     @property
+    def marks(self) -> str:
+        """`[1, 2]`: which of the doubts below the table it has."""
+        return f"[{', '.join(map(str, self.doubts))}]" if self.doubts else ""
+
+    @property
     def grade_words(self) -> str:
-        """`▲ doubtful [1, 2]`: the grade with its shape, and which of the doubts below the table it has."""
-        numbers = f" [{', '.join(map(str, self.doubts))}]" if self.doubts else ""
-        return f"{self.sign} {self.grade.value}{numbers}"
+        """`▲ doubtful [1, 2]`: the grade with its shape, and its marks."""
+        return f"{self.sign} {self.grade.value} {self.marks}".rstrip()
 
 
 @dataclass(frozen=True)
 class Screen:
     """All of it, from the answer down to how to get the same numbers again."""
 
+    lost: tuple[str, ...]
+    """What of the runs was lost, the gravest first: above everything else, and empty where nothing was."""
     sentence: str
     exceptions: str
     evidence: tuple[str, ...]
+    evidence_in_full: tuple[str, ...]
+    """The same with the doubts behind it, for where no table has them below."""
     in_doubt: bool
     fabrics: tuple[tuple[str, str], ...]
     """The letter and the name of each."""
+    level: str
+    """What the values are, of tails as well where there are any: `geometric mean (p99: median)`."""
     ratio_head: str
+    interval_head: str
+    """Heads the intervals of the values where these stand in a column: `95 % interval`."""
     rows: tuple[Row, ...]
     more_rows: tuple[Row, ...]
     doubts: tuple[str, ...]
@@ -138,20 +177,34 @@ class Screen:
     next_steps: tuple[str, ...]
     reproduce: tuple[str, ...]
     conditions: str
+    reach: tuple[str, ...]
+    """What was not measured, and the round trips as other programs tell them."""
+    system: str
+    """What it was measured on, in a line below the title."""
 
     @property
     def has_pairs(self) -> bool:
         """Whether there are two fabrics, whose ratio has room in the row; of more, a ranking stands there."""
         return len(self.fabrics) == 2
 
+    @property
+    def is_alone(self) -> bool:
+        """Whether there is one fabric, which nothing is compared with: rows have no verdict, and no evidence for one."""
+        return len(self.fabrics) == 1
+
+    def doubts_of(self, rows: Sequence[Row], told: Sequence[Row] = ()) -> tuple[tuple[int, str], ...]:
+        """Return the doubts that rows are marked with, each with its number, but for those of rows that stand above them."""
+        numbers = {number for row in rows for number in row.doubts} - {number for row in told for number in row.doubts}
+        return tuple((number, self.doubts[number - 1]) for number in sorted(numbers))
+
 
 def build_screen(findings: Findings) -> Screen:
     """Return the first screen in words."""
     headline = findings.headline
     effects = (*headline.effects, *headline.more_effects)
-    kinds: dict[str, list[str]] = {}
-    for doubt in dict.fromkeys(doubt for effect in effects for doubt in _doubts_of(effect)):
-        kinds.setdefault(without_numbers(doubt), []).append(doubt)
+    kinds: dict[object, list[Doubt]] = {}
+    for doubt in dict.fromkeys(doubt for effect in effects for doubt in _told(effect)):
+        kinds.setdefault(doubt.group, []).append(doubt)
     numbers = {kind: number for number, kind in enumerate(kinds, 1)}
     shown, folded = (
         tuple(_row(effect, numbers, findings.margin) for effect in some)
@@ -163,23 +216,63 @@ def build_screen(findings: Findings) -> Screen:
         fabrics = tuple(zip("AB", BEFORE_AFTER, strict=True))
         shown, folded = (tuple(map(_in_two_columns, some)) for some in (shown, folded))
     return Screen(
+        lost=tuple(map(typographic, losses_of(findings))),
         sentence=typographic(headline.sentence),
         exceptions=typographic("; ".join(headline.exceptions)),
-        evidence=tuple(map(typographic, headline.evidence)),
+        evidence=tuple(_evidence(line, numbers) for line in headline.evidence),
+        evidence_in_full=tuple(map(_evidence_in_full, headline.evidence)),
         in_doubt=headline.in_doubt,
         fabrics=fabrics,
+        level=_level(effects),
         ratio_head=_ratio_head(findings),
+        interval_head=f"{findings.confidence * 100:g} % interval",
         rows=shown,
         more_rows=folded,
-        doubts=tuple(map(with_ranges, kinds.values())),
+        doubts=tuple(typographic(together(some)) for some in kinds.values()),
         changes=tuple(map(typographic, changes.configuration)) if changes else (),
         counts=_changed_words(changes) if changes else "",
         detail=typographic(headline.detail),
         decision=tuple(map(typographic, decision_lines(findings)[:DECISION_LINES])),
         next_steps=tuple(map(typographic, headline.next_steps)),
         reproduce=headline.reproduce,
-        conditions=typographic(headline.conditions),
+        conditions=typographic(" ".join(filter(None, (headline.conditions, _unseen_words(effects))))),
+        reach=tuple(map(typographic, reach_words(findings))),
+        system=headline.system,
     )
+
+
+def _told(effect: Effect) -> list[Doubt]:
+    """Return what a row is marked with: of one that is open not what delayed it, which changes no verdict of it."""
+    told = [*effect.doubts, *effect.losses]
+    if effect.grade is not Grade.OPEN:
+        return told
+    return [one for one in told if one.is_loss or (effect.is_typical and one.delay_share is None)]
+
+
+def _evidence(line: Evidence, numbers: Mapping[object, int]) -> str:
+    """Return a line of evidence with the numbers of the doubts behind it, which stand below the table."""
+    behind = sorted({number for doubt in line.doubts if (number := numbers.get(doubt.group))})
+    return typographic(f"{line.words} [{', '.join(map(str, behind))}]" if behind else line.words)
+
+
+def _evidence_in_full(line: Evidence) -> str:
+    alike: dict[object, list[Doubt]] = {}
+    for doubt in line.doubts:
+        alike.setdefault(doubt.group, []).append(doubt)
+    return typographic(" ".join((line.words, *([f"{'; '.join(map(together, alike.values()))}."] if alike else []))))
+
+
+def _level(effects: Sequence[Effect]) -> str:
+    has_tails = any(not one.is_typical and not one.is_mean for one in effects)
+    return f"{LEVEL} (p99: {TAIL_LEVEL})" if has_tails else LEVEL
+
+
+def _unseen_words(effects: Sequence[Effect]) -> str:
+    """Return what the launches of rows that are clear may have missed."""
+    shares = [one.unseen_share for one in effects if one.unseen_share is not None]
+    if not shares:
+        return ""
+    return f"So few launches may have missed a slow mode of up to {100.0 * max(shares):.0f} % of a fabric's launches."
 
 
 def _in_two_columns(row: Row) -> Row:
@@ -204,17 +297,28 @@ def _changed_words(changes: Changes) -> str:
     return " · ".join(f"{number} {word}" for number, word in counts)
 
 
-def _row(effect: Effect, numbers: Mapping[str, int], margin: float) -> Row:
-    ratios = tuple(_ratio(pair, margin) for pair in effect.pairs)
+def _row(effect: Effect, numbers: Mapping[object, int], margin: float) -> Row:
+    ratios = tuple(_ratio(pair, effect.metric, margin) for pair in effect.pairs)
     return Row(
         what=typographic(effect.what),
         values=tuple(_value(effect, reading) for reading in effect.readings),
         ratios=ratios,
         ranks=effect.ranks,
         grade=effect.grade,
-        doubts=tuple(dict.fromkeys(numbers[without_numbers(doubt)] for doubt in _doubts_of(effect))),
-        is_undecided=effect.grade in (Grade.OPEN, Grade.VOID) or all(ratio.leader is None for ratio in ratios),
+        doubts=tuple(dict.fromkeys(numbers[doubt.group] for doubt in _told(effect))),
+        is_undecided=len(effect.readings) > 1
+        and (effect.grade in (Grade.OPEN, Grade.VOID) or all(ratio.leader is None for ratio in ratios)),
+        topic=_topic(effect),
     )
+
+
+def _topic(effect: Effect) -> Topic:
+    if effect.layer is None:
+        return Topic.WORKLOADS
+    if not effect.is_typical:
+        return Topic.SAMPLES
+    is_operation = effect.key is not None and PATTERNS[effect.key.pattern].family is Family.OPERATION
+    return Topic.OPERATIONS if is_operation else Topic.SIZES
 
 
 def _ratio_head(findings: Findings) -> str:
@@ -224,37 +328,25 @@ def _ratio_head(findings: Findings) -> str:
     return f"Ratio (joint {findings.confidence * 100:g} %)"
 
 
-def _doubts_of(effect: Effect) -> list[str]:
-    """Return what speaks against a row: the doubts of the effect, and what is noted of single fabrics."""
-    notes = (f"{reading.fabric}: {reading.note}" for reading in effect.readings if reading.note)
-    return list(dict.fromkeys(map(typographic, (*effect.doubts, *notes))))
-
-
 def _value(effect: Effect, reading: Reading) -> Value:
     remark = wire_remark(is_impossible=reading.is_impossible, is_beyond_wire=reading.is_beyond_wire)
     if reading.value is None:
         return Value(reading.fabric, NOTHING, "", is_struck=False, remark=remark, reading=reading)
-    whole = interval_words(effect.metric, Interval(value=reading.value, low=reading.low, high=reading.high))
-    exact, _, interval = whole.partition(" (")
-    text = value_words(effect.metric, reading.value)
-    short = [value_words(effect.metric, one.value) for one in effect.readings if one.value is not None]
-    if reading.low is not None and short.count(text) > 1:  # fewer digits would make different values look alike
-        text = exact
-    return Value(reading.fabric, text, interval.removesuffix(")"), reading.is_impossible, remark, reading)
+    whole = interval_parts(effect.metric, Interval(value=reading.value, low=reading.low, high=reading.high))
+    return Value(reading.fabric, whole.value, whole.interval, reading.is_impossible, remark, reading)
 
 
-def _ratio(pair: PairEffect, margin: float) -> Ratio:
-    letter = pair.verdict.leader
-    whole = ratio_words(pair.times, pair.low, pair.high, is_of_a=letter == "A")
-    times, _, interval = whole.partition(" (")
+def _ratio(pair: PairEffect, metric: Metric, margin: float) -> Ratio:
+    whole = ratio_words(pair.times, pair.low, pair.high, is_of_a=pair.verdict.leader is Letter.A)
     return Ratio(
         fabric_a=pair.fabric_a,
         fabric_b=pair.fabric_b,
-        leader={"A": pair.fabric_a, "B": pair.fabric_b}.get(letter or ""),
-        is_ahead=pair.verdict.is_ahead,
-        times=times,
-        interval=interval.removesuffix(")"),
-        verdict=outcome_words(pair.verdict, pair.fabric_a, pair.fabric_b, margin, pair.more_blocks_needed),
+        leader=pair.verdict.of_leader(pair.fabric_a, pair.fabric_b),
+        strength=pair.verdict.strength,
+        times=whole.value,
+        interval=whole.interval,
+        verdict=outcome_words(pair.verdict, pair.fabric_a, pair.fabric_b, margin, pair.more_blocks_needed)
+        + step_words(pair.verdict, metric, pair.printed_step),
         words=typographic(pair.words),
     )
 

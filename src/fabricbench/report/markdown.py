@@ -1,18 +1,26 @@
-"""The report as Markdown, for issues, wikis and pull requests: the verdict first, then the tables, no figures."""
+"""The report as Markdown, for issues, wikis and pull requests: the verdict first, then figures and tables.
+
+Figures are pictures in files of their own; where there are none, as on stdout, the tables say all that they show.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from urllib.parse import quote
 
 from fabricbench import chapters
 from fabricbench.analysis.findings import MARKS, Findings, Grade, Proof
+from fabricbench.chapters import operations, workloads
 from fabricbench.printable import printable
+from fabricbench.report.figures import Figure
 from fabricbench.report.first_screen import (
     GRADE_SIGNS,
-    LEVEL,
+    LOST,
     Row,
     Screen,
+    Topic,
     Value,
+    WarningGroup,
     build_screen,
     count_words,
     grouped,
@@ -24,18 +32,64 @@ from fabricbench.report.tables import (
     curve_table,
     fabric_table,
     inventory_table,
-    ladder_table,
+    ladder_tables,
 )
 from fabricbench.report.words import NOTHING, facts_words, typographic, unproven_fabrics
 from fabricbench.table import Table, markdown_lines, markdown_text, table
 
+UNFOLDED_ROWS = 20
+MOST_COLUMNS = 7
 
-def render(findings: Findings) -> bytes:
-    """Return the report as GitHub-flavoured Markdown."""
-    return printable("\n".join(_lines(findings)).rstrip() + "\n").encode()
+LADDER, CURVES, BY_LAYER = (
+    "The ladder of layers",
+    "From small messages to large ones",
+    "How many times faster, layer by layer",
+)
+BY_SIZE, SAMPLES, STUDIES = (
+    "How many times faster, size by size",
+    "Launches and samples",
+    "Beside the published studies",
+)
+FIGURES = {
+    LADDER: ("ladder",),
+    CURVES: ("round-trip", "throughput"),
+    BY_LAYER: ("verdict",),
+    BY_SIZE: ("round-trip-ratios", "throughput-ratios"),
+    SAMPLES: ("order", "distributions", "tails"),
+    STUDIES: ("published",),
+}
+"""Those of every report, by the section that they stand in; a chapter has its own."""
+TOPICS = {
+    Topic.WORKLOADS: workloads.CHAPTER.title,
+    Topic.OPERATIONS: operations.CHAPTER.title,
+    Topic.SIZES: BY_SIZE,
+    Topic.SAMPLES: SAMPLES,
+}
+
+Tables = Sequence[tuple[str, Table]]
+Pictures = Mapping[str, tuple[str, Figure]]
+"""Where the picture of a figure is, as seen from the report, and the figure, by its name."""
 
 
-def _lines(findings: Findings) -> Iterable[str]:
+def render(findings: Findings, pictures: Pictures | None = None) -> bytes:
+    """Return the report as GitHub-flavoured Markdown, which shows the pictures that there are."""
+    return printable("\n".join(_lines(findings, pictures or {})).rstrip() + "\n").encode()
+
+
+def _lines(findings: Findings, pictures: Pictures) -> Iterable[str]:
+    sections = dict(_sections(findings, pictures))
+    yield from _head(findings, sections)
+    for title, lines in sections.items():
+        yield from (f"## {title}", "", *lines)
+    yield from ("## Method", "")
+    for title, paragraphs in chapters.method_parts(findings):
+        yield from (f"### {title}", "")
+        for paragraph in paragraphs:
+            yield from (_text(paragraph), "")
+
+
+def _head(findings: Findings, sections: Collection[str]) -> Iterable[str]:
+    """Yield what the numbers are, then the first screen."""
     yield f"# {_text(findings.title)}"
     yield ""
     for mark, names in findings.marks.items():
@@ -46,68 +100,99 @@ def _lines(findings: Findings) -> Iterable[str]:
         named = _text(", ".join(unproven))
         yield f"**{Proof.UNKNOWN.doubt.capitalize()}**, {named}: no counter shows that the traffic took the fabric."
         yield ""
-    yield from _first_screen(build_screen(findings))
+    screen = build_screen(findings)
+    if screen.system:
+        yield from (_text(screen.system), "")
+    yield from _first_screen(screen, sections)
     yield "; ".join(f"{what}: {_text(value)}" for what, value in facts_words(findings))
     yield ""
+
+
+def _sections(findings: Findings, pictures: Pictures) -> Iterable[tuple[str, list[str]]]:
+    """Yield the title and the lines of each section that has any, in the order of the report."""
     groups = grouped(findings.warnings)
     if groups:
-        yield from ("## Warnings", "", count_words(groups), "")
-        yield from (f"- **{item.severity}**, {_text(item.subject)}: {_text(item.text)}" for item in groups)
-        yield ""
-    yield from _chapters(findings, leading=True)
-    for title, content in (
-        ("Fabrics", fabric_table(findings)),
-        ("The ladder of layers", ladder_table(findings)),
-        ("How many times faster, layer by layer", curve_table(findings, findings.curves)),
-        ("Crossovers", crossover_table(findings.crossovers)),
-        ("How many times faster, size by size", comparison_table(findings, findings.cells)),
-    ):
-        if content.rows:
-            yield from (f"## {title}", "", *_table(content), "")
-    yield from _chapters(findings, leading=False)
-    inventory = inventory_table(findings)
-    if inventory.rows:
-        yield from ("## Inventory", "", *_table(inventory), "")
-    yield from ("## Method", "")
-    for paragraph in findings.method:
-        yield from (_text(paragraph), "")
+        yield "Warnings", [count_words(groups), "", *_folded("Warnings", _warnings(groups)), ""]
+    yield from _chapters(findings, pictures, leading=True)
+    everywhere: tuple[tuple[str, Tables], ...] = (
+        ("Fabrics", [("", fabric_table(findings))]),
+        (LADDER, ladder_tables(findings)),
+        (CURVES, ()),
+        (BY_LAYER, [("", curve_table(findings, findings.curves))]),
+        ("Crossovers", [("", crossover_table(findings.crossovers))]),
+        (BY_SIZE, [("", comparison_table(findings, findings.cells))]),
+    )
+    at_the_end: tuple[tuple[str, Tables], ...] = (
+        (SAMPLES, ()),
+        (STUDIES, ()),
+        ("Inventory", [("", inventory_table(findings))]),
+    )
+    yield from _of_every_report(everywhere, pictures)
+    yield from _chapters(findings, pictures, leading=False)
+    yield from _of_every_report(at_the_end, pictures)
 
 
-def _first_screen(screen: Screen) -> Iterable[str]:
+def _of_every_report(parts: Iterable[tuple[str, Tables]], pictures: Pictures) -> Iterable[tuple[str, list[str]]]:
+    for title, tables in parts:
+        lines = _section(title, (), tables, _shown(FIGURES.get(title, ()), pictures))
+        if lines:
+            yield title, lines
+
+
+def _warnings(groups: Sequence[WarningGroup]) -> Table:
+    """Return the warnings as a table, the gravest first."""
+    return table(("How grave", "Where", "What"), [(one.severity, one.subject, one.text) for one in groups])
+
+
+def _first_screen(screen: Screen, sections: Collection[str]) -> Iterable[str]:
     """Yield the answer, what is in doubt, the effects, what to do next: the same as page and terminal show."""
+    if screen.lost:
+        yield from (*(f"- **{LOST}**: {_text(line)}" for line in screen.lost), "")
     yield from (f"**{_text(screen.sentence)}**", "")
     if screen.exceptions:
         yield from (f"Except: {_text(screen.exceptions)}", "")
     if screen.evidence:
-        word = f"**{GRADE_SIGNS[Grade.DOUBTFUL]} Evidence**" if screen.in_doubt else "Evidence"
-        yield from (f"{word}: {_text(' · '.join(screen.evidence))}", "")
+        word = f"**{GRADE_SIGNS[Grade.DOUBTFUL]} Evidence**" if screen.in_doubt else "**Evidence**"
+        yield from (f"{word}:", "", *(f"- {_text(line)}" for line in screen.evidence), "")
     if screen.counts:
         yield from ("What differs between the two:", "", *(f"- {_text(line)}" for line in screen.changes), "")
         yield from (f"**{screen.counts}**", "")
     if screen.rows:
-        yield from (*_effects(screen, screen.rows), "")
-    yield from (f"{number}. {_text(doubt)}" for number, doubt in enumerate(screen.doubts, 1))
-    yield ""
+        yield from (*_effects(screen, screen.rows, sections), "")
+    yield from _doubts(screen.doubts_of(screen.rows))
     if screen.more_rows:
-        yield from ("What explains it:", "", *_effects(screen, screen.more_rows), "")
+        yield from ("What explains it:", "", *_effects(screen, screen.more_rows, sections), "")
+        yield from _doubts(screen.doubts_of(screen.more_rows, screen.rows))
     if not screen.has_pairs:
         yield from _pairs(screen)
     for label, lines in (("Decide", screen.decision), ("Next", screen.next_steps), ("Reproduce", screen.reproduce)):
         yield from (f"- {label}: {_text(line)}" for line in lines)
     yield ""
-    yield from (line for text in (screen.detail, screen.conditions) if text for line in (_text(text), ""))
+    yield from (
+        line for text in (screen.detail, screen.conditions, *screen.reach) if text for line in (_text(text), "")
+    )
 
 
-def _effects(screen: Screen, rows: Sequence[Row]) -> Iterable[str]:
-    outcome = [screen.ratio_head, "Verdict"] if screen.has_pairs else ["Best first"]
-    columns = ("", *(f"{letter}: {name}, {LEVEL}" for letter, name in screen.fabrics), *outcome, "Evidence")
+def _doubts(doubts: Sequence[tuple[int, str]]) -> Iterable[str]:
+    if doubts:
+        yield from (*(f"{number}. {_text(doubt)}" for number, doubt in doubts), "")
+
+
+def _effects(screen: Screen, rows: Sequence[Row], sections: Collection[str]) -> Iterable[str]:
+    """Yield the table of effects, each of which leads to the section that has more of it."""
+    outcome = [screen.ratio_head, "Verdict"] if screen.has_pairs else [] if screen.is_alone else ["Best first"]
+    evidence = "" if screen.is_alone else "Evidence"
+    columns = ("", *(f"{letter}: {name}, {screen.level}" for letter, name in screen.fabrics), *outcome, evidence)
     yield "| " + " | ".join(map(_text, columns)) + " |"
     yield "| --- |" + " ---: |" * len(screen.fabrics) + " --- |" * (len(outcome) + 1)
     for row in rows:
         values = [
             next((_value(one) for one in row.values if one.fabric == name), NOTHING) for _, name in screen.fabrics
         ]
-        yield f"| {_text(row.what)} | {' | '.join((*values, *_outcome(screen, row)))} | {_text(row.grade_words)} |"
+        last = row.marks if screen.is_alone else row.grade_words
+        title = TOPICS[row.topic]
+        what = f"[{_text(row.what)}](#{_anchor(title)})" if title in sections else _text(row.what)
+        yield f"| {what} | {' | '.join((*values, *_outcome(screen, row)))} | {_text(last)} |"
 
 
 def _value(value: Value) -> str:
@@ -117,6 +202,8 @@ def _value(value: Value) -> str:
 
 
 def _outcome(screen: Screen, row: Row) -> list[str]:
+    if screen.is_alone:
+        return []
     if not screen.has_pairs:
         return [_text(row.ranking)]
     return (
@@ -134,21 +221,55 @@ def _pairs(screen: Screen) -> Iterable[str]:
         yield from ("Every pair:", "", *_table(table(("", "B : A", screen.ratio_head, "Verdict"), pairs, (2,))), "")
 
 
-def _chapters(findings: Findings, *, leading: bool) -> Iterable[str]:
-    """Yield each chapter that has anything to show, those that lead or the others: its sentences, then its tables."""
+def _chapters(findings: Findings, pictures: Pictures, *, leading: bool) -> Iterable[tuple[str, list[str]]]:
+    """Yield each chapter that has anything to show, those that lead or the others."""
     for chapter in (one for one in chapters.CHAPTERS if one.leads is leading):
-        lines, shown = chapter.lines(findings), chapter.tables_with_rows(findings)
-        if lines or shown:
-            yield from (f"## {chapter.title}", "")
-        for line in lines:
-            yield from (_text(line), "")
-        for name, content in shown:
-            yield from ((f"### {_text(name)}", "") if name else ())
-            yield from (*_table(content), "")
+        lines = _section(
+            chapter.title, chapter.lines(findings), chapter.tables(findings), _shown(chapter.figures, pictures)
+        )
+        if lines:
+            yield chapter.title, lines
+
+
+def _section(title: str, sentences: Sequence[str], tables: Tables, pictures: Sequence[tuple[str, Figure]]) -> list[str]:
+    """Return the lines of a section: its sentences, its pictures, its tables that have rows; none where it has nothing."""
+    lines = [part for sentence in sentences for part in (_text(sentence), "")]
+    for path, figure in pictures:
+        lines += [f"![{_text(figure.title)}]({quote(path)})", "", _text(figure.caption), ""]
+    for name, content in tables:
+        if content.rows:
+            lines += [*([f"### {_text(name)}", ""] if name else []), *_folded(name or title, content), ""]
+    return lines
+
+
+def _shown(names: Iterable[str], pictures: Pictures) -> list[tuple[str, Figure]]:
+    return [pictures[name] for name in names if name in pictures]
+
+
+def _anchor(title: str) -> str:
+    """Return what GitHub and GitLab call the place of a heading."""
+    return "".join(sign for sign in title.lower().replace(" ", "-") if sign.isalnum() or sign in "-_")
+
+
+def _folded(title: str, content: Table) -> Iterable[str]:
+    """Yield a table, folded away where it is long: an issue is read from top to bottom."""
+    if len(content.rows) <= UNFOLDED_ROWS:
+        yield from _table(content)
+        return
+    yield from (f"<details><summary>{_text(title)}: {len(content.rows)} rows</summary>", "")
+    yield from (*_table(content), "", "</details>")
 
 
 def _table(content: Table) -> Iterable[str]:
-    yield from markdown_lines(content.with_cells(typographic))
+    yield from markdown_lines(_narrow(content).with_cells(typographic))
+
+
+def _narrow(content: Table) -> Table:
+    """Return a table without as many of its spare columns as it takes to be read without scrolling aside."""
+    for title in content.spare:
+        if len(content.columns) > MOST_COLUMNS and title in content.columns:
+            content = content.without(content.columns.index(title))
+    return content
 
 
 def _text(text: str) -> str:

@@ -16,6 +16,7 @@ from fabricbench.analysis.findings import (
 )
 from fabricbench.model import Layer, Metric
 from fabricbench.published import PublishedFigure
+from fabricbench.report.inventory_words import fact_words
 from fabricbench.report.words import (
     NOTHING,
     RECEIVE_WORDS,
@@ -92,15 +93,25 @@ def ladder_table(findings: Findings) -> Table:
         "Layer",
         "Fabric",
         "Receive",
-        "Round trip, median",
+        "Round trip, median of launches",
         "Added to the layer below",
-        "Best throughput, median",
+        "Best throughput, median of launches",
         "At",
         "Of line rate",
         "Of possible payload rate",
         LOST_COLUMN,
     )
     return table(columns, rows, range(3, 10))
+
+
+OF_TRIPS, OF_RATES = (0, 1, 2, 3, 4), (0, 1, 5, 6, 7, 8, 9)
+"""Columns of the ladder that answer one question each, for where ten do not fit beside each other."""
+
+
+def ladder_tables(findings: Findings) -> list[tuple[str, Table]]:
+    """Return the ladder as two tables with their titles: what a message takes, and how much goes through."""
+    whole = ladder_table(findings)
+    return [("Round trip of a small message", whole.only(OF_TRIPS)), ("Best throughput", whole.only(OF_RATES))]
 
 
 def _lost(step: LadderStep) -> str:
@@ -155,7 +166,7 @@ def comparison_table(findings: Findings, comparisons: Sequence[Comparison]) -> T
         medians = (f"{pair[0]}, geometric mean", f"{pair[1]}, geometric mean")
     rows = [
         (
-            probe_words(item.layer, item.pattern, item.receive, item.variant),
+            probe_words(item),
             size_words(item.message_bytes),
             f"{item.fabric_b} : {item.fabric_a}",
             value_words(item.metric, item.value_a),
@@ -173,7 +184,7 @@ def curve_table(findings: Findings, curves: Sequence[Comparison]) -> Table:
     """A row for each curve: how many times faster over all its sizes, the verdict."""
     rows = [
         (
-            probe_words(item.layer, item.pattern, item.receive, item.variant),
+            probe_words(item),
             f"{item.fabric_b} : {item.fabric_a}",
             *_outcome(findings, item),
         )
@@ -208,7 +219,7 @@ def crossover_table(crossovers: Sequence[Crossover]) -> Table:
     """A row for each place where one fabric overtakes another, with the sizes that were measured beside it."""
     rows = [
         (
-            probe_words(item.layer, item.pattern, item.receive, item.variant),
+            probe_words(item),
             item.faster_below,
             place_words(item),
             bracket_words(item),
@@ -233,6 +244,23 @@ def distribution_table(distributions: Sequence[Distribution], summaries: Sequenc
     return table(columns, rows, range(2, 9))
 
 
+def tail_table(summaries: Sequence[CellSummary]) -> Table:
+    """The slowest samples of tests: the times that half, and all but few of them, took less than, and the slowest one."""
+    names = ("0.5", "0.95", "0.99", "0.999")
+    rows = [
+        (
+            cell_words(one.key),
+            one.fabric,
+            *(value_words(one.key.metric, one.quantiles.get(name)) for name in names),
+            value_words(one.key.metric, one.maximum),
+            f"{one.samples:,}",
+        )
+        for one in summaries
+    ]
+    columns = ("Test", "Fabric", *(f"{float(name) * 100:g} %" for name in names), "Slowest", "Samples")
+    return table(columns, rows, range(2, 8))
+
+
 def fabric_table(findings: Findings) -> Table:
     """The fabrics: line rate, MTU, price, what they are, and where the testbed names MPIs with which."""
     has_mpis = any(fabric.mpi for fabric in findings.fabrics)
@@ -254,14 +282,14 @@ def fabric_table(findings: Findings) -> Table:
 
 
 def inventory_table(findings: Findings) -> Table:
-    """One row for each fact; hosts that agree share it."""
+    """One row for each fact, in plain words; hosts that agree share it."""
     hosts_of: dict[tuple[str, str], list[str]] = {}
     for host, facts in findings.inventory.items():
         for what, value in facts.items():
             hosts_of.setdefault((what, value), []).append(host)
     everyone = len(findings.inventory)
     rows = [
-        (what, value, f"all {everyone} hosts" if len(hosts) == everyone > 1 else ", ".join(hosts))
+        (*fact_words(what, value), f"all {everyone} hosts" if len(hosts) == everyone > 1 else ", ".join(hosts))
         for (what, value), hosts in sorted(hosts_of.items(), key=lambda item: item[0][0])
     ]
     return table(("What", "Value", "Where"), rows)

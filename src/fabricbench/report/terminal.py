@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 from rich.console import Console, Group, RenderableType
 from rich.markup import escape
@@ -18,6 +17,7 @@ from fabricbench.analysis.findings import CellSummary, Comparison, Findings, Lad
 from fabricbench.model import Layer, Metric
 from fabricbench.printable import PrintableConsole
 from fabricbench.report.first_screen import count_words, grouped
+from fabricbench.report.fitting import GAP, column_widths, fitted
 from fabricbench.report.palette import terminal_colour
 from fabricbench.report.tables import impossible_in
 from fabricbench.report.terminal_screen import (
@@ -48,22 +48,34 @@ from fabricbench.report.words import (
 from fabricbench.table import Table
 
 BARS = "▁▂▃▄▅▆▇█"
-SIGNS = {Verdict.EQUIVALENT: EVEN, Verdict.NOT_ENOUGH_DATA: UNKNOWN, Verdict.A_AHEAD: AHEAD, Verdict.B_AHEAD: AHEAD}
+SIGNS = {
+    Verdict.EQUIVALENT: EVEN,
+    Verdict.NOT_ENOUGH_DATA: UNKNOWN,
+    Verdict.NOT_RESOLVABLE: UNKNOWN,
+    Verdict.A_AHEAD: AHEAD,
+    Verdict.B_AHEAD: AHEAD,
+}
 UNADJUSTED = "Times faster (interval, unadjusted)"
 WIDEST_PLOT, NARROWEST_PLOT, WIDTH_BESIDE_PLOT = 33, 12, 72
 NARROWEST = 60
 """Below this many columns a table is of no use, so it is drawn this wide and wraps."""
-GAP = 2
-SCREEN_LINES = 45
-"""What the brief report may take: a terminal of 50 lines shows it with the command above and the paths below."""
-LEAST_FOR_WARNINGS = 4
-"""Lines kept for warnings that weaken, and for how many there are more."""
+SCREEN_LINES = 36
+"""What the brief report may take: a terminal of 40 lines shows it with the command above and the paths below."""
+LEAST_FOR_WARNINGS = 1
+"""Lines kept for how many warnings there are more."""
 
 
 def render_terminal(findings: Findings, console_width: int, color: bool, *, is_brief: bool = False) -> str:
     """Return the report as text for a terminal of that width, with ANSI colours or without; the whole of it, or one screen."""
     width = max(console_width, NARROWEST)
-    console = PrintableConsole(
+    console = _console(width, color=color)
+    if is_brief:
+        return "".join(f"{line}\n" for line in _brief(findings, console, width))
+    return "".join(f"{line}\n" for line in _lines(console, _report(findings, width)))
+
+
+def _console(width: int, *, color: bool) -> Console:
+    return PrintableConsole(
         file=io.StringIO(),
         width=width,
         force_terminal=color,
@@ -73,9 +85,15 @@ def render_terminal(findings: Findings, console_width: int, color: bool, *, is_b
         legacy_windows=False,
         _environ={},
     )
-    if is_brief:
-        return "".join(f"{line}\n" for line in _brief(findings, console, width))
-    return "".join(f"{line}\n" for line in _lines(console, _report(findings, width)))
+
+
+def table_text(content: Table, width: int) -> str:
+    """Return a table as text of so many columns, under its title; what has no room goes: intervals first, then what is spare."""
+    whole = max(width, NARROWEST)
+    indent = GAP if content.title else 0
+    shown = _as_rich(fitted(content, whole - indent), whole - indent)
+    lines = _lines(_console(whole, color=False), [Padding(shown, (0, 0, 0, indent))])
+    return "\n".join([*([content.title] if content.title else []), *lines])
 
 
 def _lines(console: Console, parts: Sequence[RenderableType]) -> list[str]:
@@ -107,23 +125,22 @@ def _brief(findings: Findings, console: Console, width: int) -> list[str]:
     groups = [_lines(console, warning_parts([group])) for group in grouped(findings.warnings)]
     grave = sum(group.severity is Severity.INVALID for group in grouped(findings.warnings))
     needed = sum(map(len, groups[:grave])) + LEAST_FOR_WARNINGS
-    for extent in (Extent.SCREEN, Extent.ANSWER):
+    for extent in (Extent.SCREEN, Extent.ANSWER, Extent.LEAST):
         lines = _lines(console, screen_parts(findings, width, extent))
         if len(lines) + needed <= SCREEN_LINES:
             break
     rungs = _lines(console, _rungs(findings, Metric.ROUND_TRIP_TIME))
     if len(lines) + len(rungs) + needed <= SCREEN_LINES:
         lines += rungs
-    lines += [""] if groups else []
     shown = 0
     for shown, text in enumerate(groups):
-        if len(lines) + len(text) > SCREEN_LINES - 2 * (shown + 1 < len(groups)):
+        if len(lines) + len(text) > SCREEN_LINES - (shown + 1 < len(groups)):
             break
         lines += text
     else:
         shown = len(groups)
     left = grouped(findings.warnings)[shown:]
-    return [*lines, "", f"{count_words(left)} more, none graver than these: in the dossier"] if left else lines
+    return [*lines, f"{count_words(left)} more, none graver than these: in the dossier"] if left else lines
 
 
 def _rungs(findings: Findings, metric: Metric) -> list[RenderableType]:
@@ -176,7 +193,7 @@ def _curves(findings: Findings, width: int) -> list[RenderableType]:
             plot = _forest_heading(bounds, plot_width)
             table = _rich_table("Test", UNADJUSTED, plot, "Verdict")
         for item in rows:
-            probe = escape(probe_words(item.layer, item.pattern, item.receive, item.variant))
+            probe = escape(probe_words(item))
             plots = [_forest(item, bounds, plot_width, findings)] if plot_width >= NARROWEST_PLOT else []
             table.add_row(probe, effect_words(item), *plots, _verdict_text(findings, item))
         parts += [_heading(f"{b} against {a}: how many times faster, over all message sizes"), table]
@@ -254,7 +271,7 @@ def _sparklines(findings: Findings) -> list[RenderableType]:
         for summary in findings.summaries:
             key = summary.key
             if key.metric is metric and key.receive != "polling":
-                probe = probe_words(key.layer, key.pattern, key.receive, key.variant)
+                probe = probe_words(key)
                 curves.setdefault((probe, summary.fabric), []).append(summary)
         if curves:
             parts += [
@@ -296,34 +313,15 @@ def _chapters(findings: Findings, width: int, *, leading: bool) -> list[Renderab
             parts += [_heading(chapter.title), *(_indented(Text(line)) for line in lines)]
         for name, content in shown:
             title = f"{chapter.title}: {name}" if name else chapter.title
-            parts += [Text() if lines and not name else _heading(title), _as_rich(_fitted(content, width))]
+            parts += [Text() if lines and not name else _heading(title), _as_rich(fitted(content, width), width)]
     return parts
 
 
-def _fitted(content: Table, width: int) -> Table:
-    """Return a table that is readable at a width: without intervals where they do not fit, then without what matters least."""
-    if _wanted_width(content) > width:
-        rows = tuple(
-            tuple(cell.partition(" (")[0] if index in content.numeric else cell for index, cell in enumerate(row))
-            for row in content.rows
-        )
-        content = replace(content, rows=rows)
-    for name in content.spare:
-        if _wanted_width(content) > width and name in content.columns:
-            content = content.without(content.columns.index(name))
-    return content
-
-
-def _wanted_width(content: Table) -> int:
-    """Return the columns of text that a table takes if no cell breaks; headings may, between words."""
-    columns = zip(content.columns, *content.rows, strict=True)
-    return sum(max([0, *map(len, head.split()), *map(len, cells)]) + GAP for head, *cells in columns) - GAP
-
-
-def _as_rich(content: Table) -> RichTable:
+def _as_rich(content: Table, width: int) -> RichTable:
     table = _rich_table(*map(escape, content.columns))
-    for index in content.numeric:
-        table.columns[index].justify = "right"
+    for index, (column, wide) in enumerate(zip(table.columns, column_widths(content, width), strict=True)):
+        column.justify = "right" if index in content.numeric else "left"
+        column.width = wide
     for row in content.rows:
         table.add_row(*map(escape, row))
     return table

@@ -12,9 +12,9 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from fabricbench.analysis.findings import MARKS, Findings, Grade, Proof, Severity
+from fabricbench.analysis.findings import MARKS, Findings, Grade, Proof, Severity, Strength
 from fabricbench.report.first_screen import (
-    LEVEL,
+    LOST,
     Row,
     Screen,
     Value,
@@ -27,7 +27,13 @@ from fabricbench.report.first_screen import (
 from fabricbench.report.palette import terminal_colour
 from fabricbench.report.words import NOTHING, typographic, unproven_fabrics
 
-GRADE_STYLES = {Grade.CLEAR: "green", Grade.DOUBTFUL: "bold yellow", Grade.OPEN: "dim", Grade.VOID: "bold red"}
+GRADE_STYLES = {
+    Grade.CLEAR: "green",
+    Grade.DOUBTFUL: "bold yellow",
+    Grade.ALARM: "bold red",
+    Grade.OPEN: "dim",
+    Grade.VOID: "bold red",
+}
 SEVERITY_STYLES = {Severity.INVALID: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
 LEADS, AHEAD, EVEN, UNKNOWN = "●", "◐", "◇", "?"
 """The signs of the verdicts, as in the tables further down: faster, ahead, equivalent, not enough data."""
@@ -38,40 +44,58 @@ LEAST_NAME = 10
 """Columns of text that the names of rows need at least."""
 
 
+FIRST_STEPS = 2
+"""Of what to do next, where there is room for no more."""
+
+
 class Extent(IntEnum):
     """How much of the first screen there is room for."""
 
-    ANSWER = 0
+    LEAST = 0
+    """Nor where it was measured, nor how to get the same again; the first of the next steps alone."""
+    ANSWER = 1
     """Without how far the answer reaches, and under which conditions: where graver things need the lines."""
-    SCREEN = 1
-    WHOLE = 2
+    SCREEN = 2
+    WHOLE = 3
     """With the effects that explain, and every pair of three fabrics."""
+
+
+REPRODUCED = {Extent.LEAST: 0, Extent.ANSWER: 1, Extent.SCREEN: 1, Extent.WHOLE: None}
+"""Lines of how to get the same again: the command first, then versions and hashes."""
 
 
 def screen_parts(findings: Findings, width: int, extent: Extent) -> list[RenderableType]:
     """Return the first screen."""
     screen = build_screen(findings)
-    parts: list[RenderableType] = [_kicker(findings), Text(screen.sentence, style="bold")]
+    parts: list[RenderableType] = [_kicker(findings)]
+    if screen.system and extent > Extent.LEAST:
+        is_whole = extent is Extent.WHOLE
+        parts.append(
+            Text(screen.system, style="dim", no_wrap=not is_whole, overflow="fold" if is_whole else "ellipsis")
+        )
+    parts += [Text.assemble((f"{LOST}: ", "bold red"), line) for line in screen.lost]
+    parts.append(Text(screen.sentence, style="bold"))
     if screen.exceptions:
         parts.append(Text.assemble(("Except: ", "bold"), screen.exceptions))
     parts += _evidence(screen)
     parts += _changes(screen)
     if screen.rows:
         parts += [Text(""), _effects(findings, screen, screen.rows, width)]
-    parts += [Text(f"[{number}] {doubt}", style="yellow") for number, doubt in enumerate(screen.doubts, 1)]
+    parts += _doubts(screen.doubts_of(screen.rows))
     if extent is Extent.WHOLE and screen.more_rows:
         parts += [Text("\nLayers that explain", style="bold"), _effects(findings, screen, screen.more_rows, width)]
-    if extent is Extent.WHOLE and not screen.has_pairs:
+        parts += _doubts(screen.doubts_of(screen.more_rows, screen.rows))
+    if extent is Extent.WHOLE and not screen.has_pairs and not screen.is_alone:
         parts += [Text(f"\nEvery pair: {screen.ratio_head.lower()}", style="bold"), _pairs(screen)]
     if screen.detail and extent > Extent.ANSWER:
         parts += [Text(""), Text(screen.detail)]
-    parts += (
-        _labelled("DECIDE", screen.decision)
-        + _labelled("NEXT", screen.next_steps)
-        + _labelled("REPRODUCE", screen.reproduce)
-    )
+    parts += _labelled("DECIDE", screen.decision)
+    parts += _labelled("NEXT", screen.next_steps[:FIRST_STEPS] if extent is Extent.LEAST else screen.next_steps)
+    parts += _labelled("REPRODUCE", screen.reproduce[: REPRODUCED[extent]])
     if screen.conditions and extent > Extent.ANSWER:
         parts.append(Text(screen.conditions, style="dim"))
+    if extent is Extent.WHOLE:
+        parts += [Text(text, style="dim") for text in screen.reach]
     return parts
 
 
@@ -101,11 +125,14 @@ def _kicker(findings: Findings) -> Text:
     return text
 
 
+def _doubts(doubts: Sequence[tuple[int, str]]) -> list[Text]:
+    return [Text(f"[{number}] {doubt}", style="yellow") for number, doubt in doubts]
+
+
 def _evidence(screen: Screen) -> list[RenderableType]:
     if not screen.evidence:
         return []
-    style = "bold yellow" if screen.in_doubt else "bold"
-    return [Text.assemble(("EVIDENCE: ", style), " · ".join(screen.evidence))]
+    return _labelled("EVIDENCE", screen.evidence, "bold yellow" if screen.in_doubt else "bold")
 
 
 def _changes(screen: Screen) -> list[RenderableType]:
@@ -115,36 +142,36 @@ def _changes(screen: Screen) -> list[RenderableType]:
     return [Text("CHANGED between the two", style="bold"), *lines, Text(screen.counts, style="bold")]
 
 
-def _labelled(label: str, lines: Sequence[str]) -> list[RenderableType]:
+def _labelled(label: str, lines: Sequence[str], style: str = "bold") -> list[RenderableType]:
     """Return lines under one label; they hang below each other."""
     if not lines:
         return []
     table = RichTable(box=None, padding=(0, GAP, 0, 0), show_header=False, pad_edge=False)
     for index, line in enumerate(lines):
-        table.add_row(Text(label if index == 0 else "", style="bold", no_wrap=True), Text(line))
+        table.add_row(Text(label if index == 0 else "", style=style, no_wrap=True), Text(line))
     return [table]
 
 
 def _effects(findings: Findings, screen: Screen, rows: Sequence[Row], width: int) -> RichTable:
     """Return a row for each effect. What has no room goes: the evidence's words first, then the launches."""
     body = _body(findings, screen, rows, is_narrow=False)
-    long = [Text(row.grade_words, style=GRADE_STYLES[row.grade]) for row in rows]
+    long = [Text(row.marks if screen.is_alone else row.grade_words, style=GRADE_STYLES[row.grade]) for row in rows]
     short = [Text(row.grade_words.replace(f" {row.grade.value}", ""), style=GRADE_STYLES[row.grade]) for row in rows]
     if _wanted(body) + max(map(_width, short)) > width:
         body = _body(findings, screen, rows, is_narrow=True)
     lasts = long if _wanted(body) + max(map(_width, long)) <= width else short
     plot_width = min(WIDEST_PLOT, width - _wanted(body) - max(map(_width, lasts)) - GAP)
     heads = [f"{letter} {name}" for letter, name in screen.fabrics]
-    outcome = screen.ratio_head if screen.has_pairs else "Best first"
+    outcome = screen.ratio_head if screen.has_pairs else screen.interval_head if screen.is_alone else "Best first"
     table = RichTable(
-        f"{LEVEL}s", *map(escape, heads), outcome, box=None, padding=(0, GAP, 0, 0), header_style="dim", pad_edge=False
+        screen.level, *map(escape, heads), outcome, box=None, padding=(0, GAP, 0, 0), header_style="dim", pad_edge=False
     )
     for column, (_, name) in zip(table.columns[1:], screen.fabrics, strict=False):
         column.justify, column.header_style, column.overflow = "right", terminal_colour(findings, name), "fold"
     if plot_width >= NARROWEST_PLOT:
         table.add_column("Launches", no_wrap=True)
         body = [[*cells, _launches(findings, row, plot_width)] for cells, row in zip(body, rows, strict=True)]
-    table.add_column("Evidence" if lasts is long else "")
+    table.add_column("Evidence" if lasts is long and not screen.is_alone else "")
     for cells, last in zip(body, lasts, strict=True):
         table.add_row(*cells, last)
     _set_widths(table, width)
@@ -197,16 +224,18 @@ def _value(row: Row, name: str) -> Text:
 def _outcome(findings: Findings, screen: Screen, row: Row, *, is_narrow: bool) -> Text:
     """Return `● B 1.97 × (1.72 to 2.26)`: the verdict's sign, the letter of who leads, how many times better.
 
-    The interval stands on a line of its own where it is narrow. Of more than two fabrics `B > A = C`.
+    The interval stands on a line of its own where it is narrow. Of more than two fabrics `B > A = C`, of one its interval.
     """
+    if screen.is_alone:
+        return Text(row.values[0].interval or NOTHING, style="dim")
     if not screen.has_pairs:
         return Text(_order(screen, row), style="dim" if row.is_undecided else "")
     if not row.ratios:
         return Text(NOTHING, style="dim")
     ratio = row.ratios[0]
-    told = plain_times(ratio).replace(" (", "\n  (") if is_narrow else plain_times(ratio)
+    told = f"{ratio.times}\n  ({ratio.interval})" if is_narrow else plain_times(ratio)
     if ratio.leader is None:
-        sign = EVEN if ratio.verdict.startswith("equivalent") else UNKNOWN
+        sign = EVEN if ratio.strength is Strength.EQUIVALENT else UNKNOWN
         return Text(f"{sign}   {told}", style="dim")
     letter = next(letter for letter, name in screen.fabrics if name == ratio.leader)
     sign = AHEAD if ratio.is_ahead else LEADS

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from typing import Any, Self
 
 from fabricbench.analysis.findings import (
     MARKS,
@@ -15,18 +16,21 @@ from fabricbench.analysis.findings import (
     FabricFacts,
     Findings,
     Interval,
+    Letter,
+    OfCell,
     Proof,
     Verdict,
 )
 from fabricbench.model import Layer, Metric, Pattern, Receive
 from fabricbench.patterns import PATTERNS, title_of
 from fabricbench.quantity import (
-    format_bit_s,
+    Scaled,
     format_bytes,
     format_duration,
-    format_message_s,
-    format_seconds,
-    format_work,
+    scale_bit_s,
+    scale_message_s,
+    scale_seconds,
+    scale_work,
 )
 
 MINUS = "\N{MINUS SIGN}"
@@ -71,42 +75,97 @@ def typographic(text: str) -> str:
     return re.sub(r"(?<=\d) x\b", " ×", re.sub(r"(?<=\d) us\b", " µs", text))
 
 
+NUMBER_AND_UNIT = re.compile(r"(?<=\d) (?=(?:[kMG]?bit/s|[KMG]iB|B|[nµm]?s|%|×|times)(?![\w/]))")
+
+
+def set_for_page(text: str) -> str:
+    """Return prose set for a page: a number and its unit stay on one line."""
+    return NUMBER_AND_UNIT.sub("\N{NO-BREAK SPACE}", typographic(text))
+
+
 def value_words(metric: Metric, value: float | None) -> str:
     """Return `71.2 µs` or `94.1 Mbit/s`."""
     if value is None:
         return NOTHING
-    if metric is Metric.WORK_RATE:  # its unit stands in the name of its row
-        text = format_work(value)
+    return str(value_parts(metric, value))
+
+
+def value_parts(metric: Metric, value: float) -> Scaled:
+    """Return the number and the unit of a value: `71.2` and `µs`; the unit of a rate of work stands in the name of its row."""
+    if metric is Metric.WORK_RATE:
+        parts = scale_work(value)
     elif metric.is_time:
-        text = format_seconds(value * 1e-9)
+        parts = scale_seconds(value * 1e-9)
     else:
-        text = (format_message_s if metric is Metric.MESSAGE_RATE else format_bit_s)(value)
-    return text.replace("-", MINUS)
+        parts = (scale_message_s if metric is Metric.MESSAGE_RATE else scale_bit_s)(value)
+    return parts._replace(number=parts.number.replace("-", MINUS))
 
 
-def range_words(metric: Metric, low: float | None, high: float | None) -> str:
-    """Return `70.90 to 71.62 µs`: one unit, and the digits that the width of the interval deserves."""
+class WithInterval(str):
+    """A value with its interval, `71.2 µs (70.9 to 74.6 µs)`: one text that has both apart, for where one of them has room."""
+
+    __slots__ = ("interval", "value")
+    value: str
+    interval: str
+
+    def __new__(cls, value: str, interval: str) -> Self:
+        """Join a value and its interval, or what stands for it."""
+        made = super().__new__(cls, f"{value} ({interval})")
+        made.value, made.interval = value, interval
+        return made
+
+    def after(self, words: str) -> WithInterval:
+        """Return both behind words that say what they are of."""
+        return WithInterval(f"{words}{self.value}", self.interval)
+
+
+NO_INTERVAL = "no interval"
+USELESS, NO_USE = 100.0, "no useful interval"
+"""An interval whose ends are so many times apart tells nothing that is worth its digits."""
+
+
+def is_useless(low: float, high: float) -> bool:
+    """Whether an interval of a positive quantity spans so much that it says nothing."""
+    return low > 0 and high >= USELESS * low
+
+
+def with_bounds(value: str, low: float | None, high: float | None, written: Callable[[float], str]) -> WithInterval:
+    """Return a value and its bounds as they are `written`; that there are none where one is missing."""
+    return WithInterval(value, NO_INTERVAL if low is None or high is None else f"{written(low)} to {written(high)}")
+
+
+def range_words(metric: Metric, low: float | None, high: float | None, work_unit: str = "") -> str:
+    """Return `70.90 to 71.62 µs`: one unit, and the digits that the width of the interval deserves.
+
+    `work_unit` is that of a rate of work, where it does not stand in the name of its row.
+    """
     if low is None or high is None:
         return "no interval: too few launches"
-    unit, scale = _unit(metric, max(abs(low), abs(high)))
+    if is_useless(low, high):
+        return NO_USE
+    unit, scale = _unit(metric, max(abs(low), abs(high)), work_unit)
     decimals = _decimals(low / scale, high / scale)
     return f"{_number(low / scale, decimals)} to {_number(high / scale, decimals)} {unit}".rstrip()
 
 
 def interval_words(metric: Metric, interval: Interval | None) -> str:
     """Return a value and its interval with the same digits: `71.2 µs (70.9 to 74.6 µs)`."""
-    if interval is None:
-        return NOTHING
-    if interval.low is None or interval.high is None:
-        return f"{value_words(metric, interval.value)} (no interval)"
-    unit, scale = _unit(metric, max(abs(interval.low), abs(interval.high)))
+    return NOTHING if interval is None else interval_parts(metric, interval)
+
+
+def interval_parts(metric: Metric, interval: Interval, work_unit: str = "") -> WithInterval:
+    """Return the value and the range of an interval, each in words."""
+    if interval.low is None or interval.high is None or is_useless(interval.low, interval.high):
+        value = f"{value_words(metric, interval.value)} {work_unit}".rstrip()
+        return WithInterval(value, NO_INTERVAL if interval.low is None or interval.high is None else NO_USE)
+    unit, scale = _unit(metric, max(abs(interval.low), abs(interval.high)), work_unit)
     value = _number(interval.value / scale, _decimals(interval.low / scale, interval.high / scale))
-    return f"{f'{value} {unit}'.rstrip()} ({range_words(metric, interval.low, interval.high)})"
+    return WithInterval(f"{value} {unit}".rstrip(), range_words(metric, interval.low, interval.high, work_unit))
 
 
-def _unit(metric: Metric, value: float) -> tuple[str, float]:
+def _unit(metric: Metric, value: float, work_unit: str) -> tuple[str, float]:
     """Return the unit in which a value is written, and how many ns, bit/s or message/s it is."""
-    rates = {Metric.MESSAGE_RATE: MESSAGE_UNITS, Metric.WORK_RATE: (("", 1.0),)}
+    rates = {Metric.MESSAGE_RATE: MESSAGE_UNITS, Metric.WORK_RATE: ((work_unit, 1.0),)}
     units = TIME_UNITS if metric.is_time else rates.get(metric, RATE_UNITS)
     return next(((unit, scale) for unit, scale in units if value >= scale), units[-1])
 
@@ -165,10 +224,10 @@ def share_interval_words(share: Interval | None, *, is_signed: bool = False) -> 
     if share is None:
         return NOTHING
     if share.low is None or share.high is None:
-        return f"{_percent(share.value, 1, is_signed)} % (no interval)"
+        return WithInterval(f"{_percent(share.value, 1, is_signed)} %", NO_INTERVAL)
     decimals = max(0, min(_decimals(100 * share.low, 100 * share.high), 2))
     value, low, high = (_percent(one, decimals, is_signed) for one in (share.value, share.low, share.high))
-    return f"{value} % ({low} to {high} %)"
+    return WithInterval(f"{value} %", f"{low} to {high} %")
 
 
 def _percent(share: float, decimals: int, is_signed: bool) -> str:
@@ -181,8 +240,8 @@ def factor_words(factor: Interval | None) -> str:
         return NOTHING
     times = f"{times_words(factor.value)} ×"
     if factor.low is None or factor.high is None:
-        return f"{times} (no interval)"
-    return f"{times} ({times_words(factor.low)} to {times_words(factor.high)})"
+        return WithInterval(times, NO_INTERVAL)
+    return WithInterval(times, f"{times_words(factor.low)} to {times_words(factor.high)}")
 
 
 def lost_words(share: float | None) -> str:
@@ -190,27 +249,26 @@ def lost_words(share: float | None) -> str:
     return "none" if share is not None and share < NO_LOSS else share_words(share)
 
 
-def probe_words(layer: Layer, pattern: Pattern, receive: Receive, variant: str = "") -> str:
-    """Return `tcp ping-pong, blocking`; that a library waits as a library does goes without saying."""
-    how = "" if receive is Receive.LIBRARY else RECEIVE_WORDS[receive]
-    return ", ".join(part for part in (f"{layer} {PATTERN_WORDS[pattern]}", how, variant) if part)
+def probe_words(one: OfCell, unsaid: Collection[Receive] = (Receive.LIBRARY,)) -> str:
+    """Return `tcp ping-pong, blocking`; ways of waiting that go without saying are `unsaid`: that a library waits as it does."""
+    how = () if one.receive in unsaid else (RECEIVE_WORDS[one.receive],)
+    return ", ".join((f"{one.layer} {PATTERN_WORDS[one.pattern]}", *how, *one.variant_words))
 
 
 def cell_words(key: CellKey) -> str:
     """Return `tcp ping-pong, blocking, 64 B`."""
-    probe = probe_words(key.layer, key.pattern, key.receive, key.variant)
-    return f"{probe}, {size_words(key.message_bytes)}" if PATTERNS[key.pattern].has_size else probe
+    return ", ".join((probe_words(key), *([size_words(key.message_bytes)] if PATTERNS[key.pattern].has_size else [])))
 
 
 def group_words(key: CellKey) -> str:
     """Return `tcp incast, 4 ranks, flows=16`; how a socket waits is told where it spins."""
-    return probe_words(key.layer, key.pattern, key.receive, key.variant).replace(", blocking", "")
+    return probe_words(key, (Receive.LIBRARY, Receive.BLOCKING))
 
 
-def in_report_order(key: CellKey) -> tuple[int, int, str, str, int]:
-    """Sort cells as tables and figures of patterns show them: up the layers, then by pattern, variant and size."""
+def in_report_order(key: CellKey) -> tuple[Any, ...]:
+    """Sort cells as tables and figures of patterns show them: up the layers, then by pattern, setup and size."""
     order = list(Layer).index(key.layer), list(Pattern).index(key.pattern)
-    return (*order, key.receive, key.variant, key.message_bytes)
+    return (*order, key.receive, key.order, key.message_bytes)
 
 
 @dataclass(frozen=True)
@@ -243,22 +301,30 @@ def times_decimals(ratio: float) -> int:
     return 3 if 0.9 <= ratio < 1.1 else max(0, 2 - math.floor(math.log10(ratio)))
 
 
-def effect_words(comparison: Comparison) -> str:
+def effect_words(comparison: Comparison) -> WithInterval:
     """Return the effect seen from the leading fabric: `3.10 × (3.05 to 3.14)`; from B where neither leads."""
     effect = advantage(comparison)
-    return ratio_words(effect.value, effect.low, effect.high, is_of_a=comparison.verdict.leader == "A")
+    return ratio_words(effect.value, effect.low, effect.high, is_of_a=comparison.verdict.leader is Letter.A)
 
 
-def ratio_words(times: float, low: float | None, high: float | None, *, is_of_a: bool) -> str:
+MOST_DECIMALS = 5
+"""Of a ratio, whose interval else would look as if it had no width: `13.482 × (13.480 to 13.484)`."""
+
+
+def ratio_words(times: float, low: float | None, high: float | None, *, is_of_a: bool) -> WithInterval:
     """Return how many times better B is, or A where it leads, with the interval."""
     if is_of_a:
         times, low, high = 1 / times, 1 / high if high else None, 1 / low if low else None
     if low is None or high is None:
-        return f"{times_words(times)} × (no interval)"
+        return WithInterval(f"{times_words(times)} ×", NO_INTERVAL)
+    if is_useless(low, high):
+        return WithInterval(f"{times_words(times)} ×", NO_USE)
     if high < SAME_DIGITS * low:
         decimals = max(map(times_decimals, (times, low, high)))
-        return f"{times:.{decimals}f} × ({low:.{decimals}f} to {high:.{decimals}f})"
-    return f"{times_words(times)} × ({times_words(low)} to {times_words(high)})"
+        while low < high and decimals < MOST_DECIMALS and f"{low:.{decimals}f}" == f"{high:.{decimals}f}":
+            decimals += 1
+        return WithInterval(f"{times:.{decimals}f} ×", f"{low:.{decimals}f} to {high:.{decimals}f}")
+    return WithInterval(f"{times_words(times)} ×", f"{times_words(low)} to {times_words(high)}")
 
 
 def verdict_words(comparison: Comparison, margin: float) -> str:
@@ -266,12 +332,13 @@ def verdict_words(comparison: Comparison, margin: float) -> str:
     said = outcome_words(
         comparison.verdict, comparison.fabric_a, comparison.fabric_b, margin, comparison.more_blocks_needed
     )
-    return "; ".join((said, *comparison.notes))
+    said += step_words(comparison.verdict, comparison.metric, comparison.printed_step)
+    return "; ".join((said, *map(str, comparison.notes)))
 
 
 def outcome_words(verdict: Verdict, fabric_a: str, fabric_b: str, margin: float, more_blocks: int | None = None) -> str:
-    """Return `myrinet faster`, `myrinet ahead, perhaps by less than 2 %`, `equivalent`, or how much data is missing."""
-    leader = fabric_a if verdict.leader == "A" else fabric_b
+    """Return `myrinet faster`, `myrinet ahead, perhaps by less than 2 %`, `equivalent`, or what is missing."""
+    leader = verdict.of_leader(fabric_a, fabric_b)
     if verdict.is_decided:
         return f"{leader} faster"
     if verdict.is_ahead:
@@ -279,6 +346,17 @@ def outcome_words(verdict: Verdict, fabric_a: str, fabric_b: str, margin: float,
     if verdict is Verdict.NOT_ENOUGH_DATA and more_blocks is not None:
         return f"not enough data: about {counted(more_blocks, 'more block')}"
     return verdict.value
+
+
+def step_words(verdict: Verdict, metric: Metric, printed_step: float | None) -> str:
+    """Return what is behind a verdict of `not resolvable`: `: printed in steps of 20 ns`; empty of any other."""
+    if verdict is not Verdict.NOT_RESOLVABLE:
+        return ""
+    return (
+        ": its clock is too coarse"
+        if printed_step is None
+        else f": printed in steps of {value_words(metric, printed_step)}"
+    )
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
@@ -301,7 +379,7 @@ def p_words(p_value: float | None) -> str:
 def crossover_words(crossover: Crossover) -> str:
     """Return the crossover as a sentence."""
     return (
-        f"{probe_words(crossover.layer, crossover.pattern, crossover.receive, crossover.variant)}: "
+        f"{probe_words(crossover)}: "
         f"{crossover.faster_above} overtakes {crossover.faster_below} {place_words(crossover)}"
     )
 
@@ -378,4 +456,5 @@ def facts_words(findings: Findings) -> list[tuple[str, str]]:
         ("Testbed", findings.testbed),
         ("Campaign", findings.campaign),
         ("Started", findings.started),
+        *(("Data, SHA-256", data) for data in findings.headline.data_sha256),
     ]

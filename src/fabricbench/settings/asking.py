@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 
 from pydantic import ValidationError
 
 from fabricbench.errors import FabricbenchError
+from fabricbench.interpreter import python
 from fabricbench.launch.asking import MOST_IN_FLIGHT, Answer, Limits, ask_all
 from fabricbench.settings.agent import MODULE, Order, Told
 from fabricbench.settings.setting import as_json
@@ -27,7 +27,7 @@ Silence = str
 
 def question(in_node: InNode, node: str, order: Order) -> list[str]:
     """Return the tokens that give a node its order. Raises FabricbenchError."""
-    return in_node(node, [sys.executable, "-m", MODULE, as_json(order)])
+    return in_node(node, python(MODULE, as_json(order)))
 
 
 def ask_nodes(in_node: InNode, orders: Mapping[str, Order], *, are_apart: bool = True) -> dict[str, Told | Silence]:

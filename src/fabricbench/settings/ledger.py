@@ -6,7 +6,6 @@ identity, boot included: what a live run has set is its own. One lock a host ser
 
 from __future__ import annotations
 
-import fcntl
 import os
 import secrets
 from collections.abc import Iterator
@@ -15,11 +14,16 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from fabricbench.deadline import locks
 from fabricbench.errors import EnvironmentLacks
-from fabricbench.lab.ledger import host_key, state_directory
+from fabricbench.lab.ledger import check_own, host_key, own_directory, state_directory
 from fabricbench.lab.process import ProcessIdentity
 from fabricbench.model import Model
+from fabricbench.private import read_private
 from fabricbench.record.atomic import replace_text, synced
+
+LOCK_SECONDS = 120.0
+"""Nodes are asked side by side, each for seconds; longer than this, who asks them hangs."""
 
 _LOCK = ".lock"
 _SUFFIX = ".json"
@@ -69,9 +73,13 @@ class Entry(Model):
         return tuple(node for node in self.nodes if not node.is_gone)
 
 
+def _place() -> tuple[str, str]:
+    return "settings", host_key()
+
+
 def folder() -> Path:
     """Return this host's part of the ledger, there or not."""
-    return state_directory() / "settings" / host_key()
+    return state_directory().joinpath(*_place())
 
 
 def has_entries() -> bool:
@@ -86,20 +94,20 @@ def has_entries() -> bool:
 def locked(*, waits: bool = True) -> Iterator[bool]:
     """Hold the ledger's lock, which the kernel frees when the holder dies; yield whether it is held. Raises EnvironmentLacks."""
     try:
-        folder().mkdir(parents=True, exist_ok=True)
-        lock = (folder() / _LOCK).open("a")
+        lock = (own_directory(*_place()) / _LOCK).open("a")
     except OSError as error:
         raise EnvironmentLacks(
             f"the ledger of settings cannot be written: {folder()}: {error.strerror}",
             hint="set XDG_STATE_HOME to a directory of yours: settings are varied only where they can be restored",
         ) from None
     with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
+        is_held = locks(lock, LOCK_SECONDS if waits else 0.0)
+        if waits and not is_held:
+            raise EnvironmentLacks(
+                f"another command has been reading or writing settings of hosts for more than {LOCK_SECONDS:.0f} s",
+                hint=f"`fuser -v {folder() / _LOCK}` names it: wait for it, or end it; then repeat the command",
+            )
+        yield is_held
 
 
 def new_path() -> Path:
@@ -121,11 +129,15 @@ def remove(path: Path) -> None:
 
 
 def entries() -> dict[Path, Entry | None]:
-    """Return every entry of this host by its file, None where one cannot be read."""
+    """Return every entry of this host by its file, None where one cannot be read, or somebody else may have written it.
+
+    What an entry says is run to restore a host. Raises EnvironmentLacks where the folder is not this user's own.
+    """
+    check_own(*_place())
     found: dict[Path, Entry | None] = {}
     for path in sorted(folder().glob(f"*{_SUFFIX}")):
         try:
-            found[path] = Entry.model_validate_json(path.read_bytes())
+            found[path] = Entry.model_validate_json(read_private(path))
         except FileNotFoundError:
             continue
         except (OSError, ValidationError):

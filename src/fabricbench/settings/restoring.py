@@ -72,8 +72,9 @@ def _outside(entry: ledger.Entry, nodes: Sequence[str]) -> dict[str, str]:
     from ClusterShell.NodeSet import NodeSet  # noqa: PLC0415 - every command that finds an entry imports this
 
     from fabricbench.launch.slurm import JOB_NODES  # noqa: PLC0415
+    from fabricbench.testbed.allocation import nodes_in_order  # noqa: PLC0415
 
-    mine = set(NodeSet(os.environ.get(JOB_NODES, "")))
+    mine = set(nodes_in_order(os.environ.get(JOB_NODES, "")))
     lacking = [name for name in nodes if name not in mine]
     asked = NodeSet.fromlist(nodes)
     why = (

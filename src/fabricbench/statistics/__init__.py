@@ -7,6 +7,7 @@
     skew.py          shapes: histograms, two modes, launches in two groups, and what a decision then needs in addition
     crossing.py      the sizes between which one side overtakes the other, and where in between if Hockney's model says so
     dependence.py    autocorrelation within a launch, trend over blocks
+    order_effects.py what place and predecessor in a block do to values, found and taken out
     simulation.py    launches of campaigns whose truth is known
     characteristics.py  how often the procedures above are right on such campaigns
 

@@ -29,7 +29,7 @@ from fabricbench.statistics.decision import (
 )
 from fabricbench.statistics.ratios import Assumption, Ratios, paired_ratios, unpaired_ratios
 from fabricbench.statistics.simulation import Curves, Noise, Shape, simulate_curves, simulate_launches, simulate_runs
-from fabricbench.statistics.skew import find_slow_modes, guarded
+from fabricbench.statistics.skew import SlowModes, find_slow_modes, p_values_of_both
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -91,7 +91,7 @@ def claims_characteristics(
 ) -> Characteristics:
     """Simulate comparisons of two sides within blocks; side 1 is longer by `effect` in the first `differing_curves` curves.
 
-    Where `is_guarded`, campaigns whose pooled launches fall into two groups are decided robustly (`skew.guarded`).
+    Where `is_guarded`, campaigns whose pooled launches fall into two groups are decided by both of them (`p_values_of_both`).
     """
     noise = noise or Noise()
     random = np.random.default_rng(seed)
@@ -101,8 +101,7 @@ def claims_characteristics(
         launches = simulate_launches(random, size, shape, noise, log_effect)
         log_ratios = _with_curves(launches[:, 1] - launches[:, 0], shape)
         ratios = paired_ratios(log_ratios.reshape(-1, shape.blocks), confidence, assumption)
-        is_mixed = _is_alarmed(launches) if is_guarded else np.zeros(size, dtype=np.bool_)
-        judged.append(_judge(ratios, log_ratios, is_mixed, margin, confidence))
+        judged.append(_judge(ratios, log_ratios, _slow_modes(launches) if is_guarded else None, margin, confidence))
     return _summary(judged, typical, typical + noise.mean_shift, shape.cells, margin)
 
 
@@ -134,7 +133,7 @@ def runs_characteristics(
         sides = [_with_curves(np.moveaxis(repeated[:, side], 1, -1), shape) for side in (0, 1)]
         flat_a, flat_b = (side.reshape(-1, side.shape[-1]) for side in sides)
         ratios = unpaired_ratios(flat_a, flat_b, confidence)
-        judged.append(_judge(ratios, sides[1] - sides[0], np.zeros(size, dtype=np.bool_), margin, confidence))
+        judged.append(_judge(ratios, sides[1] - sides[0], None, margin, confidence))
     return _summary(judged, typical, typical + noise.mean_shift, shape.cells, margin)
 
 
@@ -227,28 +226,31 @@ def _with_curves(cells: Floats, shape: Shape) -> Floats:
     return np.concatenate([cells, curves], axis=1)
 
 
-def _is_alarmed(launches: Floats) -> Booleans:
-    """Return in which campaigns the launches of one side, pooled over cells, fall into two groups."""
+def _slow_modes(launches: Floats) -> SlowModes:
+    """Return for each campaign whether the launches of one side, pooled over cells, fall into two groups, and which are slow."""
     centred = launches - np.median(launches, axis=-1, keepdims=True)
     sides = centred.mean(axis=2)  # what `skew.pooled` does, for many campaigns at once
-    return np.asarray(find_slow_modes(sides[:, 0], sides[:, 1]).is_mixed.any(axis=0), dtype=np.bool_)
+    return find_slow_modes(sides[:, 0], sides[:, 1])
 
 
-def _judge(ratios: Ratios, log_ratios: Floats, is_mixed: Booleans, margin: float, confidence: float) -> _Judged:
-    campaigns, comparisons, repetitions = log_ratios.shape
+def _judge(ratios: Ratios, log_ratios: Floats, found: SlowModes | None, margin: float, confidence: float) -> _Judged:
+    campaigns = log_ratios.shape[0]
     raw = p_values_of(ratios, margin)
-    zero, beyond, within = (one.reshape(campaigns, -1) for one in (raw.zero, raw.margin, raw.equivalence))
+    zero, beyond, within = (one.reshape(campaigns, -1).copy() for one in (raw.zero, raw.margin, raw.equivalence))
+    is_mixed: Booleans = np.zeros(campaigns, dtype=np.bool_)
+    if found is not None:
+        is_mixed = np.asarray(found.is_mixed.any(axis=0), dtype=np.bool_)
+        for campaign in np.flatnonzero(is_mixed):
+            for row, values in enumerate(log_ratios[campaign]):
+                both = p_values_of_both(values, found.is_slow[campaign], margin)
+                if both is not None:
+                    zero[campaign, row], beyond[campaign, row] = both.zero[0], both.margin[0]
+                    within[campaign, row] = both.equivalence[0]
     of_tables = corrected(PValues(zero, beyond, within))
     of_headlines = PValues(holm(zero), holm(beyond), hochberg(within))
-    codes = []
-    for tests in (of_tables, of_headlines):
-        plain = decision_codes(ratios, tests, margin, confidence)
-        is_suspect = np.repeat(is_mixed, comparisons)
-        if is_suspect.any():
-            rows = log_ratios.reshape(-1, repetitions)[is_suspect]
-            ones = np.ones(len(rows), dtype=np.bool_)
-            plain[is_suspect] = guarded(rows, plain[is_suspect], ones, margin, confidence)
-        codes.append(plain.reshape(campaigns, -1))
+    codes = [
+        decision_codes(ratios, tests, margin, confidence).reshape(campaigns, -1) for tests in (of_tables, of_headlines)
+    ]
     low, high = (np.log(one).reshape(campaigns, -1) for one in (ratios.low, ratios.high))
     return _Judged(codes[0], codes[1], low, high, is_mixed)
 

@@ -18,7 +18,8 @@ What values of pairs cannot tell apart, whatever the method:
   same holds of a member that is slow in its group alone.
 * Members slow with all others *and with each other*, and a group behind a slow switch. They are named as slow members, which is
   what was seen. Where their pairs with each other are as good as others' pairs, they are a group, and healthy. In between, by a
-  t test at GROUP_LEVEL, nobody among them is named: `CulpritsAndGroups.is_unclear`.
+  t test at GROUP_LEVEL, nobody among them is named: `CulpritsAndGroups.is_unclear`. Nor is anybody where they are so many that none
+  stands out by itself, a third of all say, while two levels explain the pairs better: then too the groups are told as unclear.
 * Which of a group of two is slow, or the other one fast: members of groups below FEWEST_COMPARED are not judged as members.
 * A whole group being slow across, and the way to it being long: the level across groups is whatever it is.
 """
@@ -58,6 +59,13 @@ PATIENCE = 3
 
 INTERVAL = 0.95
 """Confidence of the intervals of effects."""
+
+POWER = 0.95
+"""Chance that one cause of the size that `smallest_found` returns passes its test: two of three are found by name then, as
+another may explain the same pairs as well (four of five from six members on). Simulation: tests/statistics/test_judgement.py."""
+
+LARGEST_SCATTER = 0.1
+"""Of logarithms: pairs that differ for good by 10 % (standard deviation) and more are no healthy scatter, unless launches do so."""
 
 NO_NOISE = 1e-9
 """Of the relative spread: below it values are the same number, and a test would divide by zero."""
@@ -138,13 +146,15 @@ def find_culprits_and_groups(
     pairs, names = _compact(*typical_values(values, source, destination))
     if names.size < FEWEST_MEMBERS:
         return CulpritsAndGroups([])
-    fit = _best_fit(pairs, margin)
+    fit, of_slow = _best_fits(pairs, margin)
     culprits = [
         replace(one, candidate=_renamed(one.candidate, names))
         for one in _passing(pairs, fit.blocks, fit.chosen, margin, level / pairs.candidates(fit.split))
     ]
+    if not culprits and of_slow is not None:
+        fit = of_slow
     groups = tuple(tuple(int(name) for name in names[np.equal(fit.split, one)]) for one in range(max(fit.split) + 1))
-    return CulpritsAndGroups(culprits, groups if len(groups) > 1 else (), fit.standing is _Standing.UNCLEAR)
+    return CulpritsAndGroups(culprits, groups if len(groups) > 1 else (), fit.standing is not _Standing.TOGETHER)
 
 
 def find_culprits(
@@ -173,6 +183,42 @@ def confirm_culprits(
     known = [one for one in suspects if one.touches(source, destination).any()]
     blocks = group_blocks(groups, source, destination)
     return _passing(pairs, blocks, known, margin, level / max(len(suspects), 1))
+
+
+def smallest_found(
+    values: Floats, source: Integers, destination: Integers, *, margin: float, level: float = 0.01, groups: Groups = ()
+) -> dict[Touch, float]:
+    """Return from which effect on (below 0) one culprit of each kind that touches these values would be found, in two of three.
+
+    By the noise of these values: it has to pass its test with POWER, and the criterion has to take it for more than that noise.
+    Empty where there is too little to tell noise by.
+    """
+    pairs, names = _compact(*typical_values(values, source, destination))
+    if names.size < FEWEST_MEMBERS:
+        return {}
+    group = {int(member): number for number, one in enumerate(groups, start=1) for member in one}
+    split = tuple(group.get(int(name), 0) for name in names)
+    blocks = blocks_of(split, pairs.source, pairs.destination)
+    count = pairs.values.size
+    freedom = count - int(blocks.max()) - 2
+    if freedom < 1:
+        return {}
+    residual = _centred(pairs.values, blocks)
+    variance = max(float(residual @ residual) / (freedom + 1), NO_NOISE**2)
+    candidates = pairs.candidates(split)
+    penalty = (np.log(count) + 2 * np.log(candidates)) / count
+    luck = float(special.stdtrit(freedom, POWER))
+    tested = float(special.stdtrit(freedom, 1.0 - level / candidates)) + luck
+    chosen = float(np.sqrt(freedom * np.expm1(penalty))) + luck
+    found: dict[Touch, float] = {}
+    for touch in (Touch.MEMBER, Touch.PAIR, *((Touch.DIRECTION,) if pairs.is_directed else ())):
+        one, other = int(pairs.source[0]), int(pairs.destination[0])
+        candidate = Candidate(touch, one) if touch is Touch.MEMBER else Candidate(touch, one, other)
+        squares = float((_centred(pairs.columns([candidate])[:, 0], blocks) ** 2).sum())
+        if squares > 0.0:
+            error = float(np.sqrt(variance / squares))
+            found[touch] = min(float(np.log1p(-margin)) - tested * error, -chosen * error)
+    return found
 
 
 def group_blocks(groups: Groups, source: Integers, destination: Integers) -> Integers:
@@ -251,14 +297,29 @@ def _renamed(candidate: Candidate, names: Integers) -> Candidate:
     return Candidate(candidate.touch, int(names[candidate.first]), second, group)
 
 
-def _best_fit(pairs: _Pairs, margin: float) -> _Fit:
-    """Return the fit that the criterion prefers among no split and the splits that are not refuted."""
+def _best_fits(pairs: _Pairs, margin: float) -> tuple[_Fit, _Fit | None]:
+    """Return the fit that the criterion prefers among no split and the splits that are not refuted, and a refuted one if better.
+
+    That is of members that are slow each, and too many to stand out one by one: by its levels alone the pairs are as near to each
+    other as healthy ones are.
+    """
     members = pairs.members
     splits: list[Split] = [(0,) * members]
     if members >= FEWEST_SPLIT:
         splits += propose_splits(pairs.values, pairs.source, pairs.destination, members)
     fits = [_pursue(pairs, split, margin) for split in splits]
-    return min((fit for fit in fits if fit.standing is not _Standing.REFUTED), key=lambda fit: fit.score)
+    best = min((fit for fit in fits if fit.standing is not _Standing.REFUTED), key=lambda fit: fit.score)
+    refuted = min(
+        (fit for fit in fits if fit.standing is _Standing.REFUTED and _is_even(pairs, fit.blocks)),
+        key=lambda fit: fit.score,
+        default=None,
+    )
+    return best, refuted if refuted is not None and refuted.score < best.score else None
+
+
+def _is_even(pairs: _Pairs, blocks: Integers) -> bool:
+    """Return whether no pair is far from the level of its block."""
+    return float(np.max(np.abs(_centred(pairs.values, blocks)))) < 3.0 * LARGEST_SCATTER
 
 
 def _pursue(pairs: _Pairs, split: Split, margin: float) -> _Fit:

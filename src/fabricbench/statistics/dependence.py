@@ -7,6 +7,7 @@ reader, who would otherwise believe ten thousand samples to be ten thousand fact
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import permutations
 
 import numpy as np
@@ -23,8 +24,8 @@ def side_autocorrelation(samples: Floats) -> float:
     """Return the lag-1 autocorrelation of "above the median", which spikes cannot distort; 0 for fewer than 4 samples."""
     if samples.size < 4:
         return 0.0
-    above = (samples > np.median(samples)).astype(np.float64)
-    centred = above - above.mean()
+    centred = (samples > np.median(samples)).astype(np.float64)
+    centred -= centred.mean()
     variance = float(np.dot(centred, centred))
     return float(np.dot(centred[1:], centred[:-1])) / variance if variance > 0 else 0.0
 
@@ -58,7 +59,7 @@ class LagOne:
     p_value: float
 
 
-def pooled_lag_one(log_values: Floats, random: np.random.Generator) -> LagOne | None:
+def pooled_lag_one(log_values: Floats) -> LagOne | None:
     """Return the lag-1 autocorrelation of launches in time order, pooled over cells: shape (cells, launches); NaN was not measured.
 
     Tested by exchanging whole launches, so that it does not matter how much the cells of a launch resemble each other. None for
@@ -70,17 +71,26 @@ def pooled_lag_one(log_values: Floats, random: np.random.Generator) -> LagOne | 
     if launches < LEAST_IN_A_ROW or not rows.any():
         return None
     products = rows.T @ rows
-    if launches <= ALL_ORDERS:
-        orders = np.array(list(permutations(range(launches))))
-    else:
-        orders = np.concatenate(
-            [np.arange(launches)[None, :], random.permuted(np.tile(np.arange(launches), (RANDOM_ORDERS, 1)), axis=1)]
-        )
-    sums = products[orders[:, :-1], orders[:, 1:]].sum(axis=1)
+    sums = products.ravel()[_steps(launches)].sum(axis=1)
     total = float(np.trace(products))
     # The order as it was is the first, and counts: no p-value is 0. A hair below it is as much, but for rounding.
     p_value = float(np.mean(sums >= sums[0] - 1e-9 * total))
     return LagOne(float(sums[0] - sums.mean()) / total, p_value)
+
+
+@lru_cache(maxsize=16)
+def _steps(launches: int) -> NDArray[np.int64]:
+    """Return orders of launches, the one in time first: of each step from a launch to the next its entry in a square matrix.
+
+    The seed is fixed, so that a verdict does not change by itself.
+    """
+    if launches <= ALL_ORDERS:
+        orders = np.array(list(permutations(range(launches))))
+    else:
+        in_time = np.arange(launches)[None, :]
+        drawn = np.random.default_rng(1).permuted(np.tile(in_time, (RANDOM_ORDERS, 1)), axis=1)
+        orders = np.concatenate([in_time, drawn])
+    return np.asarray(orders[:, :-1] * launches + orders[:, 1:], dtype=np.int64)
 
 
 def _standardised(rows: Floats) -> Floats:

@@ -1,7 +1,7 @@
 """What one or two measurements of a matrix come to: groups, culprits, and the pairs that neither explains.
 
-The first measurement suspects, the second one decides alone: it tests the suspects anew, in the groups that the first one showed,
-and what is told as unexplained is what it finds beyond the others. How `culprits` and `groups` are found, they say themselves.
+The first measurement suspects, the second one decides: it tests the suspects anew, in the groups that the first one showed; what is
+told as unexplained both find beyond the others. How `culprits` and `groups` are found, they say themselves.
 
 Outliers are for a matrix in which `culprits` can name nobody: causes are too many or too tangled, yet some pairs are far worse than
 the rest. Pairs are held against the median of their block (the pairs between the same two groups), in units of a robust scale, so
@@ -11,7 +11,7 @@ that up to half of the pairs may be bad without hiding each other (Rousseeuw and
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from scipy import special
 
 from fabricbench.statistics.culprits import (
     FEWEST_MEMBERS,
+    LARGEST_SCATTER,
     Culprit,
     Groups,
     confirm_culprits,
@@ -45,9 +46,6 @@ MEDIAN_ERROR = 1.2533
 
 MEDIAN_OF_VARIANCE = 0.69
 """The median of a variance over 2 degrees of freedom (three launches) as a share of its mean."""
-
-LARGEST_SCATTER = 0.1
-"""Of logarithms: pairs that differ for good by 10 % (standard deviation) and more are no healthy scatter, unless launches do so."""
 
 MANY = 0.25
 """Share of the pairs from which better ones are the level that the others miss, and not a few lucky ones."""
@@ -115,13 +113,18 @@ class Matrix:
     source: Integers
     destination: Integers
 
+    def pair(self, column: int) -> tuple[int, int]:
+        """Return the ends of a column."""
+        return int(self.source[column]), int(self.destination[column])
+
 
 @dataclass(frozen=True)
 class Judgement:
     """The culprits and the unexplained pairs (columns of the last measurement), the worst first, and the groups of members.
 
     `groups` are two or more, or none. Where `is_unclear` they may as well be members that are slow each: only kept from accusation.
-    `crossing` is how far pairs across groups are from those within, by their medians (below 0: worse), beyond the margin.
+    `crossing` is how far pairs across groups are from those within, by their medians (below 0: worse), beyond the margin; where it
+    `is_unclear`, how far the pairs of those that stand `apart` are from the pairs of the largest group.
     """
 
     culprits: list[Culprit]
@@ -129,6 +132,7 @@ class Judgement:
     is_unclear: bool
     outliers: list[Outlier]
     crossing: float = 0.0
+    apart: tuple[int, ...] = ()
 
 
 def judge(first: Matrix, second: Matrix | None = None, *, margin: float, level: float = 0.01) -> Judgement:
@@ -139,32 +143,73 @@ def judge(first: Matrix, second: Matrix | None = None, *, margin: float, level: 
     """
     if np.union1d(first.source, first.destination).size < FEWEST_MEMBERS:
         return Judgement([], (), False, [])
-    culprits, found = _culprits_and_groups(first, margin, level)
+    found = _explanation(first, margin, level)
     if second is None:
-        return _told(first, culprits, *found, margin, level)
-    if found[1]:
-        found = _culprits_and_groups(second, margin, level)[1]
+        return _judgement_of(first, found)
+    suspects = [one.candidate for one in found.culprits]
+    if found.is_unclear:
+        found = _explanation(second, margin, level)
     confirmed = confirm_culprits(
         second.values,
         second.source,
         second.destination,
-        [one.candidate for one in culprits],
+        suspects,
         margin=margin,
         level=level,
-        groups=found[0],
+        groups=found.groups,
     )
-    return _told(second, confirmed, *found, margin, level)
+    return _judgement_of(second, replace(found, culprits=confirmed), before=first)
 
 
-def _told(
-    matrix: Matrix, culprits: list[Culprit], groups: Groups, is_unclear: bool, margin: float, level: float
-) -> Judgement:
-    """Return the judgement by the last measurement; groups whose difference is too small to matter are not told."""
-    outliers = _outliers(matrix, culprits, groups, is_unclear, margin, level)
-    crossing = _crossing(matrix, groups)
-    if not is_unclear and np.log1p(-margin) < crossing < -np.log1p(-margin):
-        return Judgement(culprits, (), False, outliers)
-    return Judgement(culprits, groups, is_unclear, outliers, crossing)
+@dataclass(frozen=True)
+class _Explanation:
+    """What explains the values of a matrix, by which `margin` and `level` it was found, and what is left is tested."""
+
+    culprits: list[Culprit]
+    groups: Groups
+    is_unclear: bool
+    margin: float
+    level: float
+
+
+def _explanation(matrix: Matrix, margin: float, level: float) -> _Explanation:
+    found = find_culprits_and_groups(matrix.values, matrix.source, matrix.destination, margin=margin, level=level)
+    return _Explanation(found.culprits, found.groups, found.is_unclear, margin, level)
+
+
+def _judgement_of(matrix: Matrix, found: _Explanation, before: Matrix | None = None) -> Judgement:
+    """Return the judgement by the last measurement; groups whose difference is too small to matter are not told.
+
+    Pairs without a cause are those that were that in the one `before` as well.
+    """
+    outliers = _outliers(matrix, found)
+    if before is not None:
+        again = [before.pair(one.column) for one in _outliers(before, found)]
+        outliers = [one for one in outliers if matrix.pair(one.column) in again]
+    matters = -float(np.log1p(-found.margin))
+    if found.is_unclear:
+        apart, crossing = _apart(matrix, found.groups)
+        is_worse = crossing < -matters
+        groups = found.groups if is_worse else ()
+        return Judgement(found.culprits, groups, is_worse, outliers, crossing, apart if is_worse else ())
+    crossing = _crossing(matrix, found.groups)
+    if -matters < crossing < matters:
+        return Judgement(found.culprits, (), False, outliers)
+    return Judgement(found.culprits, found.groups, False, outliers, crossing)
+
+
+def _apart(matrix: Matrix, groups: Groups) -> tuple[tuple[int, ...], float]:
+    """Return the members beside the largest group (of equal ones the best within), and how far their pairs are from its."""
+    typical, source, destination = typical_values(matrix.values, matrix.source, matrix.destination)
+
+    def within(group: tuple[int, ...]) -> float:
+        among = typical[np.isin(source, group) & np.isin(destination, group)]
+        return float(np.median(among)) if among.size else -math.inf
+
+    largest = max(groups, key=lambda group: (len(group), within(group)))
+    apart = tuple(member for group in groups if group is not largest for member in group)
+    touched = typical[np.isin(source, apart) | np.isin(destination, apart)]
+    return apart, float(np.median(touched)) - within(largest) if touched.size and within(largest) > -math.inf else 0.0
 
 
 def _crossing(matrix: Matrix, groups: Groups) -> float:
@@ -177,26 +222,15 @@ def _crossing(matrix: Matrix, groups: Groups) -> float:
     return float(np.median(typical[~is_within]) - np.median(typical[is_within]))
 
 
-def _culprits_and_groups(matrix: Matrix, margin: float, level: float) -> tuple[list[Culprit], tuple[Groups, bool]]:
-    found = find_culprits_and_groups(matrix.values, matrix.source, matrix.destination, margin=margin, level=level)
-    return found.culprits, (found.groups, found.is_unclear)
-
-
-def _outliers(
-    matrix: Matrix,
-    culprits: list[Culprit],
-    groups: Groups,
-    is_unclear: bool,
-    margin: float,
-    level: float,
-) -> list[Outlier]:
+def _outliers(matrix: Matrix, found: _Explanation) -> list[Outlier]:
     """Return the outliers among the pairs that no culprit touches; unclear groups explain nothing."""
     is_free = ~np.isnan(matrix.values).all(axis=0)
-    for one in culprits:
+    for one in found.culprits:
         is_free &= ~one.candidate.touches(matrix.source, matrix.destination)
     columns = np.flatnonzero(is_free)
     if not columns.size:
         return []
-    blocks = group_blocks(() if is_unclear else groups, matrix.source[columns], matrix.destination[columns])
-    found = find_outliers(matrix.values[:, columns], blocks, margin=margin, level=level)
-    return [Outlier(int(columns[one.column]), one.effect) for one in found]
+    groups = () if found.is_unclear else found.groups
+    blocks = group_blocks(groups, matrix.source[columns], matrix.destination[columns])
+    outliers = find_outliers(matrix.values[:, columns], blocks, margin=found.margin, level=found.level)
+    return [Outlier(int(columns[one.column]), one.effect) for one in outliers]

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from fabricbench.statistics.ratios import EXACT, Rounding
+
 Floats = NDArray[np.float64]
 
 
@@ -50,13 +52,13 @@ def quantile_interval(values: Floats, probability: float, confidence: float = 0.
     return Estimate(value, float(ordered[ranks[0] - 1]), float(ordered[ranks[1] - 1]))
 
 
-def median_interval(values: Floats, confidence: float = 0.95) -> Estimate:
+def median_interval(values: Floats, confidence: float = 0.95, rounding: Rounding = EXACT) -> Estimate:
     """Return the median of independent `values` with an interval whose coverage is close to `confidence`, not above it by luck.
 
     Few values make the exact interval far too wide (7 values: 98.4 % where 95 % were asked for), so the bounds are interpolated
     between the two neighbouring exact intervals, after Hettmansperger and Sheather, "Confidence intervals based on interpolated
     order statistics", Statistics and Probability Letters 4 (1986). None where even the range of the values is not enough: fewer
-    than 6 values at 95 %. NaN are left out.
+    than 6 values at 95 %. NaN are left out. By `rounding` all values may be off the same way: the bounds are moved out by it.
     """
     ordered = np.sort(values[~np.isnan(values)])
     count = ordered.size
@@ -71,7 +73,8 @@ def median_interval(values: Floats, confidence: float = 0.95) -> Estimate:
     inner_low, inner_high = ordered[min(outer, count - 1)], ordered[max(count - outer - 1, 0)]
     low = (1.0 - weight) * ordered[outer - 1] + weight * inner_low
     high = (1.0 - weight) * ordered[count - outer] + weight * inner_high
-    return Estimate(value, float(low), float(high))
+    off = float(np.exp(rounding.bound))
+    return Estimate(value, float(low) / off, float(high) * off)
 
 
 def _weight_of_inner(count: int, outer: int, confidence: float) -> float:

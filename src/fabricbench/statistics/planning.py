@@ -6,7 +6,8 @@ and Jones, "Rigorous benchmarking in reasonable time", ISMM 2013, sections 6 and
 and McCulloch, "Variance components", 1992). All deviations are of logarithms, so 0.05 is 5 %; effects are shares, so 0.1 is 10 %.
 
 A correction over many tests depends on what else is found. `alone`, the worst case, is one true difference among `tests`: then
-Benjamini and Hochberg (and Holm) ask of it what Bonferroni does; where all differ they ask as little as of a single test.
+Benjamini and Hochberg (and Holm) ask of it what Bonferroni does. Where all differ they ask as little as of a single test if all are
+found; planned is for POWER of them found, so the level of one is that share of it.
 """
 
 from __future__ import annotations
@@ -18,8 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from fabricbench.statistics.decision import EQUIVALENT_LAUNCHES, MOST_BLOCKS, POWER
-from fabricbench.statistics.ratios import MINIMUM_LAUNCHES
+from fabricbench.statistics.decision import EQUIVALENT_LAUNCHES, FEWEST_PAIRS, MOST_BLOCKS, POWER
 
 Floats = NDArray[np.float64]
 
@@ -108,9 +108,10 @@ class Detectable:
     ahead: Floats
 
 
-def _level(confidence: float, tests: int, differing: int) -> float:
-    """Return what the correction leaves of 1 - confidence for each of `differing` true differences among the tests."""
-    return (1.0 - confidence) * min(differing, tests) / max(tests, 1)
+def _level(confidence: float, tests: int, differing: int, power: float) -> float:
+    """Return what the correction leaves of 1 - confidence for a true difference if `power` of the others are found with it."""
+    found = 1.0 + power * (min(differing, tests) - 1.0)
+    return (1.0 - confidence) * found / max(tests, 1)
 
 
 def _noncentrality(freedom: Floats, level: float, power: float) -> Floats:
@@ -133,13 +134,13 @@ def detectable(
     """Return what paired comparisons of so many blocks find with `power`, by the rules of `decision`.
 
     `deviation` is that of the log ratio of one block; `tests` is how many comparisons are corrected together and `differing` how
-    many of them truly differ and are found: 1, the default, is the worst case, `alone`. inf below MINIMUM_LAUNCHES. Exact for
-    normal log ratios (the other side's chance of being called is left out: it is below half the level).
+    many of them truly differ, each found with `power`: 1, the default, is the worst case, `alone`. inf below FEWEST_PAIRS. Exact
+    for normal log ratios (the other side's chance of being called is left out: it is below half the level).
     """
     blocks, deviations = (np.asarray(one, dtype=np.float64) for one in (blocks, deviation))
-    level = _level(confidence, tests, differing)
+    level = _level(confidence, tests, differing, power)
     shift = _noncentrality(np.maximum(blocks - 1.0, 1.0), level / 2.0, power) * deviations / np.sqrt(blocks)
-    enough = blocks >= MINIMUM_LAUNCHES
+    enough = blocks >= FEWEST_PAIRS
     return Detectable(
         beyond=np.where(enough, np.expm1(np.log1p(margin) + shift), np.inf),
         ahead=np.where(enough, np.expm1(shift), np.inf),
@@ -172,31 +173,13 @@ def blocks_for(
 
     Equivalence is corrected family-wise, at worst for all `tests`, and asks for EQUIVALENT_LAUNCHES at least.
     """
-    blocks = np.arange(MINIMUM_LAUNCHES, MOST_BLOCKS + 1, dtype=np.float64)
+    blocks = np.arange(FEWEST_PAIRS, MOST_BLOCKS + 1, dtype=np.float64)
     found = detectable(deviation, blocks, margin, confidence=confidence, power=power, tests=tests, differing=differing)
     # Both one-sided tests have to reject, each misses with half of what the power leaves; the interval shown is at half the level.
-    level = min((1.0 - confidence) / 2.0, _level(confidence, tests, 1))
+    level = min((1.0 - confidence) / 2.0, _level(confidence, tests, 1, power))
     needed = _noncentrality(blocks - 1.0, level, (1.0 + power) / 2.0) * deviation / np.sqrt(blocks)
     equivalent = _first(blocks, (needed <= np.log1p(margin)) & (blocks >= EQUIVALENT_LAUNCHES))
     return Needed(_first(blocks, found.beyond <= effect), _first(blocks, found.ahead <= effect), equivalent)
-
-
-def blocks_to_pass(deviations: Floats, allowed: float, *, confidence: float = 0.95, power: float = POWER) -> float:
-    """Return the blocks a side that an unchanged system needs to pass a gate which allows a slowdown of `allowed`, with `power`.
-
-    A cell passes where its two-sided interval, Welch's of two runs, lies below the limit, and every cell has to: the chances of
-    independent cells are multiplied, which is the worst case. `deviations` are those of the log ratio of a launch of either side,
-    one a cell. inf where more than MOST_BLOCKS would be needed. Nothing but launches may differ between the two runs.
-    """
-    blocks = np.arange(MINIMUM_LAUNCHES, MOST_BLOCKS + 1, dtype=np.float64)
-    freedom = 2.0 * (blocks - 1.0)
-    critical = special.stdtrit(freedom, 0.5 + confidence / 2.0)
-    passing = np.zeros(blocks.shape)
-    for deviation, cells in zip(*np.unique(deviations, return_counts=True), strict=True):
-        distance = np.log1p(allowed) * np.sqrt(blocks) / deviation
-        with np.errstate(divide="ignore"):
-            passing += cells * np.log(1.0 - special.nctdtr(freedom, distance, critical))
-    return _first(blocks, passing >= np.log(power))
 
 
 def _first(blocks: Floats, enough: NDArray[np.bool_]) -> float:

@@ -1,4 +1,4 @@
-"""The interval of a proportion: how many of so many succeeded.
+"""The interval of a proportion: how many of so many succeeded; and whether two proportions differ by more than chance makes.
 
 Wilson, "Probable inference, the law of succession, and statistical inference", JASA 22 (1927): the proportions that a score test
 would not reject. Its coverage is near what is asked for also near 0 and 1, where the usual interval around the found share has none
@@ -14,6 +14,23 @@ import numpy as np
 from scipy import special
 
 from fabricbench.statistics.order import Estimate
+
+
+def exact_p_value(failed: tuple[int, int], trials: tuple[int, int]) -> float:
+    """Return the two-sided p-value of "both sides fail alike": the chance of all outcomes that are no likelier than what was seen.
+
+    Fisher, "The logic of inductive inference", J. R. Statist. Soc. 98 (1935): with as many failures in all as there were, whose
+    they are is hypergeometric.
+    """
+    both, first, second = sum(failed), *trials
+    chances = np.array(
+        [
+            special.binom(first, mine) * special.binom(second, both - mine)
+            for mine in range(max(0, both - second), min(both, first) + 1)
+        ]
+    )
+    seen = chances[failed[0] - max(0, both - second)]
+    return float(min(1.0, chances[chances <= seen * (1.0 + 1e-9)].sum() / chances.sum()))
 
 
 def clustered_interval(successes: Sequence[int], trials: Sequence[int], confidence: float = 0.95) -> Estimate:

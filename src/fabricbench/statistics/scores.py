@@ -7,7 +7,7 @@ How sure: the means of the candidates are jointly multivariate t with n - 1 degr
 sample's covariance over n. That is the posterior under the prior of Geisser and Cornfield (J. R. Stat. Soc. B 25 (1963)) under
 which every difference of two means has exactly Student's t: the probability that one is ahead of another agrees with the paired
 t test of the two. Resampling the blocks (Rubin's Bayesian bootstrap, 1981) is not used: with six blocks its 95 % intervals cover
-80 to 83 %, with twelve 88 to 90 %, where Student's cover 95 to 97 % (normal, t3 and exponential noise; docs/decision.md).
+82 to 84 %, with twelve 87 to 90 %, where Student's cover 94 to 96 % (normal, t3 and exponential noise; docs/decision.md).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabricbench.statistics.correction import holm
-from fabricbench.statistics.ratios import MINIMUM_LAUNCHES, Ratios, paired_ratios
+from fabricbench.statistics.ratios import EXACT, MINIMUM_LAUNCHES, Ratios, Rounding, paired_ratios
 
 Floats = NDArray[np.float64]
 
@@ -42,19 +42,16 @@ class PairTests:
     adjusted: Floats
 
 
-def pair_tests(logs: Floats, least_deviation: Floats, confidence: float = 0.95) -> PairTests:
-    """Return the paired t tests of every two columns of `logs`, shape (blocks, candidates).
-
-    `least_deviation`, one a column, is what rounding alone makes of a column's deviation.
-    """
+def pair_tests(logs: Floats, rounding: Rounding, confidence: float = 0.95) -> PairTests:
+    """Return the paired t tests of every two columns of `logs`, shape (blocks, candidates); `rounding` has an entry for each."""
     pairs = tuple(combinations(range(logs.shape[1]), 2))
     rows = np.array([logs[:, second] - logs[:, first] for first, second in pairs]).reshape(len(pairs), len(logs))
-    floors = np.array([np.hypot(least_deviation[first], least_deviation[second]) for first, second in pairs])
-    ratios = paired_ratios(rows, confidence, least_deviation=floors)
+    first, second = (rounding.part([pair[place] for pair in pairs]) for place in (0, 1))
+    ratios = paired_ratios(rows, confidence, rounding=first.against(second))
     return PairTests(pairs, ratios, holm(ratios.p_value))
 
 
-def mean_draws(logs: Floats, least_deviation: Floats, draws: int = DRAWS, seed: int = SEED) -> Floats | None:
+def mean_draws(logs: Floats, rounding: Rounding, draws: int = DRAWS, seed: int = SEED) -> Floats | None:
     """Return draws of the candidates' means, shape (draws, candidates); None from fewer than MINIMUM_LAUNCHES blocks."""
     blocks, candidates = logs.shape
     if blocks < MINIMUM_LAUNCHES:
@@ -63,31 +60,40 @@ def mean_draws(logs: Floats, least_deviation: Floats, draws: int = DRAWS, seed: 
     centred = logs - logs.mean(axis=0)
     # Normal combinations of the blocks themselves have the sample's covariance, also where it is singular.
     spread = random.standard_normal((draws, blocks)) @ centred / np.sqrt(blocks - 1)
-    spread += random.standard_normal((draws, candidates)) * least_deviation
+    spread += random.standard_normal((draws, candidates)) * rounding.deviation
     scale = np.sqrt((blocks - 1) / random.chisquare(blocks - 1, size=(draws, 1)))
     return np.asarray(logs.mean(axis=0) + spread * scale / np.sqrt(blocks), dtype=np.float64)
 
 
-def chances_of_first(draws: Floats) -> Floats:
-    """Return how often each column is the largest; those that tie share."""
-    is_first = draws == draws.max(axis=1, keepdims=True)
+def chances_of_first(draws: Floats, rounding: Rounding = EXACT) -> Floats:
+    """Return how often each column is the largest; those that tie share, and so do those that rounding cannot tell apart."""
+    bound = np.broadcast_to(np.asarray(rounding.bound, dtype=np.float64), draws.shape[1:])
+    surely = (draws - bound).max(axis=1, keepdims=True)
+    is_first = draws + bound >= surely
     return np.asarray((is_first / is_first.sum(axis=1, keepdims=True)).mean(axis=0), dtype=np.float64)
 
 
 def share_of_no_difference(
-    ahead: Floats, behind: Floats, offset: float, confidence: float = 0.95
+    ahead: Floats,
+    behind: Floats,
+    offset: float,
+    confidence: float = 0.95,
+    rounding: tuple[Rounding, Rounding] = (EXACT, EXACT),
 ) -> tuple[float, float, float] | None:
     """Return the share x, with its interval, at which `x * ahead + (1 - x) * behind` has the mean `offset`.
 
-    Both are log ratios of the same blocks. None unless each mean lies on its own side of the offset for itself, by a t test: else
-    the interval would reach the ends. Source: Fieller, J. R. Stat. Soc. B 16 (1954), by inverting the paired t test.
+    Both are log ratios of the same blocks, each with its `rounding`. None unless each mean lies on its own side of the offset for
+    itself, by a t test: else the interval would reach the ends. Source: Fieller, J. R. Stat. Soc. B 16 (1954), by inverting the
+    paired t test.
     """
     blocks = ahead.size
     if blocks < MINIMUM_LAUNCHES or not ahead.mean() > offset > behind.mean():
         return None
     shares = np.linspace(0.0, 1.0, GRID)
     rows = shares[:, None] * ahead + (1.0 - shares[:, None]) * behind - offset
-    p_values = paired_ratios(rows, confidence).p_value
+    deviation = np.hypot(shares * rounding[0].deviation, (1.0 - shares) * rounding[1].deviation)
+    bound = shares * rounding[0].bound + (1.0 - shares) * rounding[1].bound
+    p_values = paired_ratios(rows, confidence, rounding=Rounding(deviation, bound)).p_value
     level = 1.0 - confidence
     if not (p_values[0] < level and p_values[-1] < level):
         return None

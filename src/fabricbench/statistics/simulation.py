@@ -174,7 +174,7 @@ def _sample_medians(random: np.random.Generator, sides: tuple[int, ...], samples
 
 
 def noisier(noise: Noise, factor: float) -> Noise:
-    """Return the same noise with the launch effects multiplied: what a busier machine does."""
+    """Return this noise with its launch effects multiplied: what a busier machine does."""
     return replace(
         noise,
         launch_deviation=noise.launch_deviation * factor,

@@ -3,7 +3,7 @@
 Of samples: a histogram on a logarithmic axis, and a hint at two modes. Of launches: where a mean of logarithms with Student's t is
 wrong. A slow mode of one launch in ten, 30 % slower, moves the mean by 2.7 % and goes unseen by six launches in half of all runs;
 then the interval is narrow and wrong. So three things are offered: a test for such a mode in what was seen (`find_slow_modes`),
-what a verdict should ask for in addition where it is found (`robust_agrees`), and how large a mode may have gone unseen
+the ratio in each of the two groups where it is found (`split_ratio`), and how large a mode may have gone unseen
 (`unseen_share`). What both sides of a block share cancels, because differences within blocks are what is tested.
 
 Everything that is said of launches speaks of log times: larger is slower. For rates the caller turns the sign.
@@ -17,8 +17,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from fabricbench.statistics.decision import EQUIVALENT, HIGHER, HIGHER_AHEAD, LOWER, LOWER_AHEAD, UNDECIDED
-from fabricbench.statistics.order import enclosing_ranks
+from fabricbench.statistics.decision import LogRatio, PValues
+from fabricbench.statistics.ratios import EXACT, Rounding
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -51,15 +51,39 @@ def has_two_modes(counts: Counts) -> bool:
     A hint for the reader, never a test: counts are summed over five bins, then every valley is tried; it must be deeper than
     chance makes it (CHANCE standard deviations of a Poisson count).
     """
+    return bool(np.any(_valleys(counts)))
+
+
+HISTOGRAM_BINS = 50
+TAIL = 0.01
+"""Share of the samples on each side that one wide bin holds: else a single straggler would squeeze all others into two bins."""
+
+BETWEEN = (0.25, 0.75)
+"""Of the samples below the valley between two modes: launches differ by a few of a hundred, which then moves a median across."""
+
+
+def splits_median(ordered: Floats) -> bool:
+    """Return whether the median of samples, which are sorted, lies between two modes, or would with a few samples moved."""
+    positive = ordered[ordered > 0]
+    if positive.size < FEWEST_SAMPLES:
+        return False
+    low, high = (float(end) for end in np.quantile(positive, [TAIL, 1.0 - TAIL]))
+    counts = np.histogram(positive, log_edges(low, high, HISTOGRAM_BINS))[0]
+    share = np.cumsum(counts) / counts.sum()
+    return bool(np.any(_valleys(counts) & (share >= BETWEEN[0]) & (share <= BETWEEN[1])))
+
+
+def _valleys(counts: Counts) -> NDArray[np.bool_]:
+    """Return which bins of a histogram are a deep valley between two peaks."""
     total = int(counts.sum())
     if total < FEWEST_SAMPLES or counts.size < 5:
-        return False
+        return np.zeros(counts.shape, dtype=np.bool_)
     smooth = np.convolve(counts, np.ones(5), mode="same")
     peak = np.minimum(np.maximum.accumulate(smooth), np.maximum.accumulate(smooth[::-1])[::-1])
     left_share = np.cumsum(counts) / total
     is_valley = (smooth < VALLEY_DEPTH * peak) & (peak - smooth > CHANCE * np.sqrt(peak + 1.0))
     is_shared = (left_share >= SMALLER_MODE_SHARE) & (left_share <= 1.0 - SMALLER_MODE_SHARE)
-    return bool(np.any(is_valley & is_shared))
+    return np.asarray(is_valley & is_shared, dtype=np.bool_)
 
 
 Booleans = NDArray[np.bool_]
@@ -86,13 +110,15 @@ class SlowModes:
     """What was found for each comparison on sides a and b, arrays of shape (2, comparisons).
 
     `p_value` (one for each comparison, shape (comparisons,)) is of "differences within blocks are normal"; `share` of the side's
-    launches are slow, `slower` is by how much (0.3: 30 %); both NaN where `is_mixed` is false.
+    launches are slow, `slower` is by how much (0.3: 30 %); both NaN where `is_mixed` is false. `is_slow` says which launches, shape
+    (comparisons, blocks).
     """
 
     is_mixed: Booleans
     share: Floats
     slower: Floats
     p_value: Floats
+    is_slow: Booleans
 
 
 def pooled(log_times: Floats) -> Floats:
@@ -122,6 +148,7 @@ def find_slow_modes(log_a: Floats, log_b: Floats, level: float = LEVEL, least_ga
     p_values = _p_values(difference)
     is_mixed = np.zeros((2, len(a)), dtype=np.bool_)
     share, slower = np.full((2, len(a)), np.nan), np.full((2, len(a)), np.nan)
+    is_slow = np.zeros(difference.shape, dtype=np.bool_)
     for row in np.flatnonzero(p_values < level):
         is_there = ~np.isnan(difference[row])
         is_high = _split(difference[row, is_there])
@@ -131,44 +158,49 @@ def find_slow_modes(log_a: Floats, log_b: Floats, level: float = LEVEL, least_ga
         if gaps.sum() < least_gap or gaps[side] < OWN_PART * gaps.sum():
             continue
         is_mixed[side, row] = True
-        share[side, row] = np.mean(is_high if side == 1 else ~is_high)
+        is_slow[row, is_there] = is_high if side == 1 else ~is_high
+        share[side, row] = np.mean(is_slow[row, is_there])
         slower[side, row] = np.expm1(gaps[side])
-    return SlowModes(is_mixed, share, slower, p_values)
+    return SlowModes(is_mixed, share, slower, p_values, is_slow)
 
 
-def robust_agrees(log_ratios: Floats, codes: NDArray[np.int64], margin: float, confidence: float = 0.95) -> Booleans:
-    """Return whether each decision would be made from the median alone, shape (comparisons,); `log_ratios` (comparisons, blocks).
+def split_ratio(log_ratios: Floats, is_slow: Booleans, rounding: Rounding = EXACT) -> tuple[LogRatio, LogRatio] | None:
+    """Return the mean log ratio of the blocks whose launch is slow, and that of the others; None where a group has no value.
 
-    The interval of the median log ratio is that of the sign test, exact whatever the distribution: between two order statistics.
-    It must lie beyond the margin for LOWER and HIGHER, on one side of 0 where one is ahead. EQUIVALENT is never confirmed, and
-    UNDECIDED claims nothing. Fewer than 6 blocks (at 95 %) have no such interval and confirm nothing.
+    Both scatter as launches do within the groups: one deviation, pooled, with n - 2 degrees of freedom, as a group of one or two
+    launches has none of its own that tells anything.
     """
-    rows = np.sort(np.atleast_2d(log_ratios), axis=1)  # NaN come last
-    count = (~np.isnan(rows)).sum(axis=1)
-    rank_of = {launches: _outer_rank(launches, confidence) for launches in set(count.tolist())}
-    rank = np.array([rank_of[launches] for launches in count.tolist()])
-    is_known = rank > 0
-    low = np.take_along_axis(rows, np.maximum(rank - 1, 0)[:, None], axis=1)[:, 0]
-    high = np.take_along_axis(rows, np.where(is_known, count - rank, 0)[:, None], axis=1)[:, 0]
-    limit = np.log1p(margin)
-    confirmed = {LOWER: high < -limit, HIGHER: low > limit, LOWER_AHEAD: high < 0.0, HIGHER_AHEAD: low > 0.0}
-    agrees = np.ones(len(rows), dtype=np.bool_)
-    for code, is_confirmed in confirmed.items():
-        agrees &= (codes != code) | (is_confirmed & is_known)
-    return np.asarray(agrees & (codes != EQUIVALENT), dtype=np.bool_)
+    present = ~np.isnan(log_ratios)
+    groups = [log_ratios[present & chosen] for chosen in (is_slow, ~is_slow)]
+    freedom = int(present.sum()) - 2
+    if freedom < 1 or not all(group.size for group in groups):
+        return None
+    squares = sum(float(np.sum((group - group.mean()) ** 2)) for group in groups)
+    deviation = max(float(np.sqrt(squares / freedom)), float(rounding.deviation))
+    slow, others = (
+        LogRatio(float(group.mean()), deviation, group.size, float(freedom), rounding_bound=float(rounding.bound))
+        for group in groups
+    )
+    return slow, others
 
 
-def guarded(
-    log_ratios: Floats, codes: NDArray[np.int64], is_mixed: Booleans, margin: float, confidence: float = 0.95
-) -> NDArray[np.int64]:
-    """Return the decisions of comparisons, and of those that `is_mixed` names what the median alone bears out.
+def p_values_of_both(
+    log_ratios: Floats, is_slow: Booleans, margin: float, rounding: Rounding = EXACT
+) -> PValues | None:
+    """Return the p-values, one of each, of "one of the two groups leads no side, or by no more than the margin".
 
-    What is not shown beyond the margin may still be ahead; what is not even that is undecided.
+    An intersection-union test: the larger of the groups' p-values (Berger, Technometrics 24 (1982)), as each group must show it; 1
+    where they lead different sides. Nothing in two groups is equivalent. None where a group has no value.
     """
-    weaker = np.select([codes == LOWER, codes == HIGHER], [LOWER_AHEAD, HIGHER_AHEAD], UNDECIDED)
-    second = np.where(robust_agrees(log_ratios, weaker, margin, confidence), weaker, UNDECIDED)
-    robust = np.where(robust_agrees(log_ratios, codes, margin, confidence), codes, second)
-    return np.asarray(np.where(is_mixed, robust, codes), dtype=np.int64)
+    groups = split_ratio(log_ratios, is_slow, rounding)
+    if groups is None:
+        return None
+    is_one_way = groups[0].mean * groups[1].mean > 0
+    zero, beyond = (
+        np.array([max(one.p_value(limit) for one in groups) if is_one_way else 1.0])
+        for limit in (0.0, float(np.log1p(margin)))
+    )
+    return PValues(zero, beyond, np.ones(1))
 
 
 def unseen_share(launches: int, risk: float = 0.05) -> float:
@@ -178,12 +210,6 @@ def unseen_share(launches: int, risk: float = 0.05) -> float:
     launches, 8.9 % for 32.
     """
     return 1.0 if launches < 1 else float(1.0 - risk ** (1.0 / launches))
-
-
-def _outer_rank(launches: int, confidence: float) -> int:
-    """Return the rank r of which [x(r), x(n - r + 1)] covers the median with the confidence; 0 where none does."""
-    ranks = enclosing_ranks(launches, 0.5, confidence) if launches else None
-    return 0 if ranks is None else ranks[0]
 
 
 def _p_values(rows: Floats) -> Floats:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from enum import StrEnum
 
 from fabricbench.model import Model
+from fabricbench.quantity import count, format_bytes
 from fabricbench.testbed.adapter import PcieLink, as_set
+from fabricbench.testbed.allowance import Allowance
 from fabricbench.testbed.host import Clock, Kernel, Limits, Permissions, Processors
 from fabricbench.testbed.interfaces import Interface
 from fabricbench.testbed.rdma import RdmaPort
@@ -39,6 +41,24 @@ class Advice(Model):
     finding: str
     action: str
 
+    @property
+    def key(self) -> str:
+        """What it is called in an inventory, which `findings_in` reads."""
+        return f"{ADVICE}.{self.weight}.{self.subject}"
+
+
+ADVICE = "advice"
+LOAD = "load"
+
+
+def findings_in(inventory: Mapping[str, str]) -> Iterator[tuple[Weight, str, str]]:
+    """Yield weight, subject and finding of what an inventory keeps of advice; older ones kept no weight: those are notes."""
+    for key, finding in inventory.items():
+        head, _, subject = key.partition(".")
+        if head == ADVICE:
+            weight, _, rest = subject.partition(".")
+            yield (Weight(weight), rest, finding) if weight in set(Weight) else (Weight.NOTE, subject, finding)
+
 
 def advise_on_processors(cpu: Processors, load: float | None) -> Iterator[Advice]:
     """Yield what is wrong with frequency, threads and load."""
@@ -64,13 +84,8 @@ def advise_on_processors(cpu: Processors, load: float | None) -> Iterator[Advice
             finding="hardware threads share cores: a busy sibling slows a rank down",
             action="bind one rank to each core, or echo off > /sys/devices/system/cpu/smt/control",
         )
-    if load is not None and load > BUSY_SHARE * cpu.usable:
-        yield Advice(
-            weight=Weight.WARNING,
-            subject="load",
-            finding=f"the machine is busy: load {load:.1f} on {cpu.usable} processors",
-            action="measure when nothing else runs; trust medians and ratios, not tails",
-        )
+    if load is not None:
+        yield from advise_on_load(load, cpu.usable)
     if cpu.usable < FEWEST_PROCESSORS:
         yield Advice(
             weight=Weight.WARNING,
@@ -78,6 +93,25 @@ def advise_on_processors(cpu: Processors, load: float | None) -> Iterator[Advice
             finding="one processor only: two ranks, or a rank and the lab's switch, take turns on it",
             action="give this process at least two processors",
         )
+
+
+def advise_on_load(load: float, usable: int) -> Iterator[Advice]:
+    """Yield that a machine is busy, if the processes that want to run need that many of its processors."""
+    if load > BUSY_SHARE * usable:
+        yield Advice(
+            weight=Weight.WARNING,
+            subject=LOAD,
+            finding=f"the machine is busy: load {load:.1f} on {count(usable, 'processor')}",
+            action="measure when nothing else runs; trust medians and ratios, not tails",
+        )
+
+
+def with_load(inventory: Mapping[str, str], share: float) -> dict[str, str]:
+    """Return a node's inventory with the load that a busy `share` of its processors is, in place of any other."""
+    usable = int(inventory["cpu.usable"])
+    kept = {key: text for key, text in inventory.items() if key.rpartition(".")[2] != LOAD}
+    advice = {one.key: one.finding for one in advise_on_load(share * usable, usable)}
+    return dict(sorted((kept | {LOAD: f"{share * usable:.2f}"} | advice).items()))
 
 
 def advise_on_system(
@@ -293,6 +327,40 @@ def advise_on_limits(limits: Limits | None, *, has_rdma: bool) -> Iterator[Advic
             subject="limits.open_files",
             finding=f"a process may open {limits.open_files} files: a rank has a socket for each of its paths",
             action=f"ulimit -n {FEWEST_FILES * 4}, or nofile in /etc/security/limits.conf, before hundreds of nodes",
+        )
+
+
+SHARED_BYTES_A_RANK = 8 << 20
+"""Of /dev/shm, for each rank of a node: MPICH 5.0 was seen to take 5.4 MB with 2, 4 and 8 ranks, Open MPI takes 4 MB by default."""
+FEWEST_SHARED_BYTES = 64 << 20
+"""What Docker gives a container: enough for eight ranks, and too little for the usual node."""
+FEWEST_PROCESSES = 256
+
+
+def advise_on_allowance(allowance: Allowance, usable: int) -> Iterator[Advice]:
+    """Yield what a container or a job withholds that measuring needs."""
+    if allowance.processors is not None and allowance.processors < usable:
+        yield Advice(
+            weight=Weight.WARNING,
+            subject="quota.processors",
+            finding=f"a quota of {allowance.processors:g} processors holds for the {usable} that are visible: when it is used up, "
+            "all ranks stand still until its next period begins",
+            action="give the container whole processors (--cpuset-cpus) in place of a share of time (--cpus, cpu.max)",
+        )
+    if allowance.shared_memory_bytes is not None and allowance.shared_memory_bytes < FEWEST_SHARED_BYTES:
+        yield Advice(
+            weight=Weight.WARNING,
+            subject="shared_memory",
+            finding=f"{format_bytes(allowance.shared_memory_bytes)} are free in /dev/shm: ranks of a node speak through it, "
+            f"{format_bytes(SHARED_BYTES_A_RANK)} each",
+            action="mount it larger: --shm-size 1g of a container, `mount -o remount,size=1g /dev/shm`",
+        )
+    if allowance.processes is not None and allowance.processes < FEWEST_PROCESSES:
+        yield Advice(
+            weight=Weight.WARNING,
+            subject="quota.processes",
+            finding=f"{allowance.processes} more processes and threads may be started here",
+            action="raise pids.max of the control group (--pids-limit of a container, TasksMax= of systemd)",
         )
 
 

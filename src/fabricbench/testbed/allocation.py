@@ -7,8 +7,10 @@ or launch node that a system names beside them (LSF on some machines) is a node 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 
 from ClusterShell.NodeSet import NodeSet, NodeSetException
@@ -31,10 +33,54 @@ class BatchSystem:
     names: Callable[[str], Iterator[str]]
 
 
+def nodes_in_order(text: str) -> list[str]:
+    """Return the names in a node set, each once, in the order in which they are written; NodeSetException where it is none.
+
+    A NodeSet has them sorted. A job's first node is the one that Slurm lists first, on which its batch script and rank 0 run.
+    More than MOST_NODES are refused: to write them out would take all memory.
+    """
+    number = sum(map(_size, _at_commas(text)))
+    if number > MOST_NODES:
+        raise NodeSetException(f"it names {number:,} nodes, and {MOST_NODES:,} are the most")
+    whole = [str(name) for name in NodeSet(text)]
+    if any(operator in text for operator in "!&^@*"):
+        return whole
+    return list(dict.fromkeys(name for piece in _at_commas(text) for name in _piece_in_order(piece)))
+
+
+MOST_NODES = 1_000_000
+
+
+def _size(piece: str) -> int:
+    """Return how many names `cpu[7,3-4]` stands for, without writing them out."""
+    sizes = []
+    for listed in re.findall(r"\[([^][]*)\]", piece):
+        ends = [one.partition("/")[0].partition("-") for one in listed.split(",")]
+        sizes.append(
+            sum(max(int(last) - int(first), 0) + 1 for first, _, last in ends if first.isdecimal() and last.isdecimal())
+        )
+    return prod(one for one in sizes if one)
+
+
+def _piece_in_order(piece: str) -> Iterator[str]:
+    """Yield the names of `cpu[7,3-4]`, whose brackets are no set to Slurm either."""
+    listed = re.search(r"\[([^][]*,[^][]*)\]", piece)
+    if listed is None:
+        yield from (str(name) for name in NodeSet(piece))
+        return
+    for one in listed[1].split(","):
+        yield from _piece_in_order(f"{piece[: listed.start()]}[{one}]{piece[listed.end() :]}")
+
+
+def _at_commas(text: str) -> list[str]:
+    """Return the parts of a node set between the commas that stand outside of brackets."""
+    return [part for part in re.split(r",(?![^\[]*\])", text) if part.strip()]
+
+
 def _in_set(value: str) -> Iterator[str]:
     """`node[001-004],login`."""
     try:
-        yield from (str(name) for name in NodeSet(value))
+        yield from nodes_in_order(value)
     except NodeSetException as error:
         raise ValueError(str(error)) from None
 
@@ -96,6 +142,27 @@ def allocated_nodes(environment: Mapping[str, str] = os.environ) -> tuple[str, .
     return names
 
 
+HET_GROUPS = "SLURM_HET_SIZE"
+"""How many groups of nodes a heterogeneous job of Slurm has; that of group N are in SLURM_JOB_NODELIST_HET_GROUP_N."""
+
+
+def other_groups(environment: Mapping[str, str] = os.environ) -> str:
+    """Return in words which nodes of a heterogeneous job of Slurm are not among its allocated ones; empty where there are none."""
+    size = environment.get(HET_GROUPS, "")
+    lists = {
+        number: environment.get(f"SLURM_JOB_NODELIST_HET_GROUP_{number}", "nodes that nobody tells")
+        for number in range(int(size) if size.isdecimal() else 0)
+    }
+    own = environment.get("SLURM_JOB_NODELIST", "")
+    others = [f"{nodes} of group {number}" for number, nodes in lists.items() if nodes != own]
+    if len(lists) < 2 or not others:
+        return ""
+    return (
+        f'this job is heterogeneous, of {len(lists)} groups: nodes = "{ALLOCATION}" are {own}, without {" and ".join(others)}. '
+        "srun starts steps in group 0 unless `--het-group` says otherwise; name the nodes in the testbed to take others"
+    )
+
+
 def is_in_job(environment: Mapping[str, str] = os.environ) -> bool:
     """Tell whether this process runs in a batch job."""
     return any(environment.get(name) for name in (JOB, *(one.variable for one in SYSTEMS)))
@@ -115,6 +182,15 @@ def check_in_job(starter: str, environment: Mapping[str, str] = os.environ) -> N
             hint="run it within a job that has the nodes: `salloc --nodelist=NODES fabricbench run ...`, or `sbatch`; "
             f"add `--submit` (docs/slurm.md); or set {JOB} to a job of yours that has them",
         )
+
+
+def are_allocated(nodes: Sequence[str], environment: Mapping[str, str] = os.environ) -> bool:
+    """Tell whether nodes are all of the batch job that this process runs in, by their names or the first words of these."""
+    try:
+        job = {name.partition(".")[0] for name in allocated_nodes(environment)}
+    except EnvironmentLacks:
+        return False
+    return bool(nodes) and all(name.partition(".")[0] in job for name in nodes)
 
 
 def check_allocated(nodes: Sequence[str], environment: Mapping[str, str] = os.environ) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from fabricbench.testbed.preflight_result import Finding, Severity, folded
 
-PASSING = ("load", "advice")
+PASSING = ("load", "advice", "allowance.shared_memory_bytes", "allowance.processes")
 """What an inventory tells of the moment, not of the configuration."""
 
 MISSING = "missing"

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 
 from fabricbench.quantity import format_bit_s
+from fabricbench.testbed.attachments import HOST_PREFIX, SILENT_STATES
 from fabricbench.testbed.node_facts import NodeFacts, NodeInterface
-from fabricbench.testbed.preflight import HOST_PREFIX, SILENT_STATES
 from fabricbench.testbed.preflight_result import folded
 from fabricbench.testbed.rdma import RdmaPort
 
@@ -110,8 +110,11 @@ class Discovery:
     """RDMA ports that no network is reached through, in words, with their hosts."""
 
 
-def discover(facts: Mapping[str, NodeFacts]) -> Discovery:
-    """Return the networks of hosts; the slow ones first, those of unknown speed before them."""
+def discover(facts: Mapping[str, NodeFacts], named: Mapping[str, IPv4Address] | None = None) -> Discovery:
+    """Return the networks of hosts; the slow ones first, those of unknown speed before them.
+
+    `named` is what the names of hosts lead to where they are asked from.
+    """
     reasons: dict[tuple[str, str], list[str]] = {}
     members: list[Member] = []
     shared = _shared_addresses(facts)
@@ -123,7 +126,11 @@ def discover(facts: Mapping[str, NodeFacts]) -> Discovery:
             else:
                 members += [Member(node, interface, address) for address in _usable(interface)]
     networks: list[Network] = []
-    for group in _joined(_groups(members)):
+    groups, further = _groups(members)
+    for one in further:
+        reason = f"a further subnet of it, {one.address.network}: two subnets of one card are one network"
+        reasons.setdefault((one.interface.name, reason), []).append(one.node)
+    for group in _joined(groups):
         chosen, doubled = _one_of_each_host(group)
         for one in doubled:
             reason = f"a second interface in {one.address.network}, which {chosen[0].interface.name} is in already"
@@ -132,7 +139,7 @@ def discover(facts: Mapping[str, NodeFacts]) -> Discovery:
             for one in chosen:
                 reasons.setdefault((one.interface.name, reason), []).append(one.node)
         else:
-            networks.append(_described(chosen, facts))
+            networks.append(_described(chosen, facts, named or {}))
     ordered = sorted(networks, key=lambda one: (one.speed_bit_s or 0.0, one.interface or "", str(one.subnets[0])))
     return Discovery(
         nodes=tuple(facts),
@@ -212,21 +219,24 @@ def _why_without_address(interface: NodeInterface, host: NodeFacts, shared: set[
     return ""
 
 
-def _groups(members: Iterable[Member]) -> list[list[Member]]:
-    """Return members by the subnet of their address; a further address of the same interfaces makes no further group."""
+def _groups(members: Iterable[Member]) -> tuple[list[list[Member]], list[Member]]:
+    """Return members by the subnet of their address, and those in a further subnet of the same interfaces, which is no group."""
     groups: dict[IPv4Network | str, list[Member]] = {}
     for one in members:
         network = one.address.network
         alone = network.prefixlen == HOST_PREFIX
         groups.setdefault(one.interface.name if alone else network, []).append(one)
     found: list[list[Member]] = []
+    further: list[Member] = []
     seen: set[frozenset[tuple[str, str]]] = set()
     for group in sorted(groups.values(), key=len, reverse=True):
         ends = frozenset((one.node, one.interface.name) for one in group)
         if not any(ends <= other for other in seen):
             seen.add(ends)
             found.append(group)
-    return found
+        else:
+            further += group
+    return found, further
 
 
 def _joined(groups: Sequence[list[Member]]) -> list[list[Member]]:
@@ -267,7 +277,7 @@ def _why_not_offered(members: Sequence[Member], hosts: int) -> str:
     return ""
 
 
-def _described(members: Sequence[Member], facts: Mapping[str, NodeFacts]) -> Network:
+def _described(members: Sequence[Member], facts: Mapping[str, NodeFacts], named: Mapping[str, IPv4Address]) -> Network:
     ports = {(one.node, port.name): port for one in members for port in facts[one.node].rdma_below(one.interface)}
     rates = {one.node: speed_bit_s(one.interface, facts[one.node]) for one in members}
     told = Counter(rate for rate in rates.values() if rate is not None)
@@ -277,10 +287,22 @@ def _described(members: Sequence[Member], facts: Mapping[str, NodeFacts]) -> Net
         lacking=tuple(node for node in facts if node not in attached),
         speed_bit_s=max(told, key=lambda rate: (told[rate], rate)) if told else None,
         rdma=tuple({port.name: port for port in ports.values()}.values()),
-        is_control=2 * sum(one.interface.has(at) for one in members if (at := facts[one.node].reached_at))
+        is_control=2
+        * sum(one.interface.has(at) for one in members if (at := facts[one.node].reached_at or named.get(one.node)))
         > len(members),
     )
-    return replace(network, remarks=tuple(_remarks(network, rates, facts)))
+    remarks = [*_named_there(network, named), *_remarks(network, rates, facts)]
+    return replace(network, remarks=tuple(remarks))
+
+
+def _named_there(network: Network, named: Mapping[str, IPv4Address]) -> Iterator[str]:
+    """Yield that the names of hosts lead to a network which is not the one that they were asked over."""
+    hosts = [one.node for one in network.members if (at := named.get(one.node)) is not None and one.interface.has(at)]
+    if hosts and not network.is_control:
+        yield (
+            f"the names of {folded(hosts)} lead to it: what ssh and MPI starters say to them by name goes over it and is measured "
+            "as well; let these names lead to another network, or write others into `nodes`"
+        )
 
 
 def speed_bit_s(interface: NodeInterface, host: NodeFacts) -> float | None:
@@ -312,6 +334,10 @@ def _remarks(network: Network, rates: Mapping[str, float | None], facts: Mapping
     vlans = {(one.interface.vlan, one.interface.below) for one in members if one.interface.kind == "vlan"}
     for tag, below in sorted(vlans, key=str):
         yield f"VLAN {tag} on {below or 'another interface'}, whose link it shares with what else goes over that"
+    tunnels = {(one.interface.kind, one.interface.carriers) for one in members if one.interface.carriers}
+    for kind, carriers in sorted(tunnels):
+        over = " and ".join(name or "what the kernel does not tell" for name in carriers)
+        yield f"a tunnel ({kind}) over {over}, whose link it shares with what else goes over that"
     yield from _odd("runs at", {node: format_bit_s(rate) for node, rate in rates.items() if rate is not None})
     yield from _odd("has MTU", {one.node: str(one.interface.mtu) for one in members})
     down = [one.node for one in members if one.interface.state in SILENT_STATES]

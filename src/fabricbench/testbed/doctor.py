@@ -19,6 +19,7 @@ from fabricbench.model import Model
 from fabricbench.native import build_info
 from fabricbench.testbed.advice import (
     Advice,
+    advise_on_allowance,
     advise_on_interface,
     advise_on_limits,
     advise_on_permissions,
@@ -26,6 +27,7 @@ from fabricbench.testbed.advice import (
     advise_on_rdma,
     advise_on_system,
 )
+from fabricbench.testbed.allowance import Allowance, read_allowance
 from fabricbench.testbed.host import (
     Clock,
     Kernel,
@@ -84,6 +86,7 @@ class Host(Model):
     hugepages: dict[str, int] = {}
     rdma: tuple[RdmaPort, ...] = ()
     has_irqbalance: bool = False
+    allowance: Allowance = Allowance()
 
     def inventory(self) -> dict[str, str]:
         """Return the facts as text, `cpu.model` -> `AMD EPYC 7543`: what a manifest keeps of each host."""
@@ -92,10 +95,12 @@ class Host(Model):
         facts["net"] = {one.name: one.model_dump(mode="json", exclude={"name"}) for one in self.interfaces}
         limits = self.limits.model_dump(mode="json") if self.limits is not None else {}
         facts["limits"] = {name: "unlimited" if value is None else value for name, value in limits.items()}
-        facts["rdma"] = {one.name: one.model_dump(mode="json", exclude={"device", "port"}) for one in self.rdma}
+        facts["rdma"] = {
+            one.name: one.model_dump(mode="json", exclude={"device", "port", "gid_netdevs"}) for one in self.rdma
+        }
         flat = {key: text for key, text in _flattened(facts) if text}
         flat |= {f"sysctl.{name}": value for name, value in self.sysctls.items()}
-        flat |= {f"advice.{one.subject}": one.finding for one in self.advice}
+        flat |= {one.key: one.finding for one in self.advice}
         return dict(sorted(flat.items()))
 
 
@@ -109,12 +114,13 @@ def examine(root: Path = ROOT) -> Host:
         try_permissions(),
     )
     limits, rdma, has_irqbalance = read_limits(root), read_rdma(root), runs_irqbalance(root)
-    usable = os.sched_getaffinity(0)
+    usable, allowance = os.sched_getaffinity(0), read_allowance(root)
     advice = [
         *advise_on_processors(processors, load),
         *advise_on_system(kernel, clock, sysctls, has_irqbalance=has_irqbalance),
         *(finding for interface in interfaces for finding in advise_on_interface(interface, usable)),
         *(finding for port in rdma for finding in advise_on_rdma(port)),
+        *advise_on_allowance(allowance, len(usable)),
         *advise_on_limits(limits, has_rdma=bool(rdma)),
         *advise_on_permissions(permissions),
     ]
@@ -135,6 +141,7 @@ def examine(root: Path = ROOT) -> Host:
         hugepages=read_hugepages(root),
         rdma=rdma,
         has_irqbalance=has_irqbalance,
+        allowance=allowance,
     )
 
 

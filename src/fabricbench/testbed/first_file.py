@@ -15,7 +15,7 @@ from textwrap import wrap
 
 from fabricbench.errors import EnvironmentLacks, FabricbenchError
 from fabricbench.model import Layer
-from fabricbench.patterns import USUAL_LAYERS
+from fabricbench.pattern_facts import USUAL_LAYERS
 from fabricbench.printable import one_line
 from fabricbench.quantity import count, write_bit_s
 from fabricbench.testbed.allocation import ALLOCATION

@@ -13,10 +13,10 @@ from ipaddress import IPv4Address
 from statistics import median
 
 from fabricbench.quantity import format_bit_s, format_seconds, write_bit_s
+from fabricbench.testbed.attachments import attachments_of
 from fabricbench.testbed.discovery import speed_bit_s
 from fabricbench.testbed.model import Fabric, Testbed
 from fabricbench.testbed.node_facts import NodeFacts
-from fabricbench.testbed.preflight import attachments_of
 from fabricbench.testbed.preflight_result import Finding, Severity, folded
 from fabricbench.testbed.reaching import Reached
 

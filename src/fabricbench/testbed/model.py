@@ -13,7 +13,7 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from fabricbench.model import Layer, Model, RdmaEnd
-from fabricbench.patterns import USUAL_LAYERS
+from fabricbench.pattern_facts import USUAL_LAYERS
 from fabricbench.quantity import Bytes, Seconds
 from fabricbench.testbed.wire import Wire
 
@@ -180,6 +180,11 @@ class Fabric(Model):
     def has_interface(self) -> bool:
         """Whether the fabric is reached through a network interface."""
         return self.interface is not None or self.subnet is not None
+
+    @property
+    def where(self) -> str:
+        """Where a node finds its interface: the name, where all nodes have the same, else the subnet; empty without either."""
+        return self.interface or (str(self.subnet) if self.subnet is not None else "")
 
 
 class Lost(Model):

@@ -7,7 +7,6 @@ What a first testbed file is written from stands here as well: what an interface
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import time
 from collections.abc import Iterable, Mapping
@@ -22,8 +21,11 @@ from pyroute2.ethtool import Ethtool
 from fabricbench import __version__
 from fabricbench.model import Model
 from fabricbench.native import builds_of
+from fabricbench.testbed.allowance import Allowance, read_allowance
 from fabricbench.testbed.host import read_clock, read_load
+from fabricbench.testbed.names import LookUp, look_up
 from fabricbench.testbed.rdma import RdmaPort, read_rdma
+from fabricbench.testbed.tunnels import read_carriers
 
 IFF_LOOPBACK = 0x8
 """Of the flags of an interface (linux/if.h)."""
@@ -53,7 +55,8 @@ class NodeInterface(Model):
 
     `kind` is what it is made of in software (`bond`, `vlan`, `bridge`, `veth`), empty for a card. `link` is `ethernet`,
     `infiniband` or empty. `below` is the interface that a VLAN lies on, `master` the bond or bridge that it is a port of.
-    `speed_bit_s` is None where nobody tells.
+    `speed_bit_s` is None where nobody tells. `carriers` are the interfaces through which a tunnel's packets leave, by the routes to
+    its peers; `UNKNOWN_CARRIER` where the kernel does not tell its peers.
     """
 
     name: str
@@ -67,6 +70,7 @@ class NodeInterface(Model):
     master: str = ""
     vlan: int | None = None
     speed_bit_s: float | None = None
+    carriers: tuple[str, ...] = ()
 
     def address_in(self, subnet: IPv4Network | None) -> IPv4Interface | None:
         """Return the first address, of those in the subnet if there is one; None where there is none."""
@@ -86,7 +90,7 @@ class NodeFacts(Model):
 
     `builds` maps those that can be read to their SHA-256, which tells builds for one `architecture` apart. `reached_at` is the
     node's address that others arrive at. `mpis` are folders of installed MPIs.
-    `unix_ns` is when it answered, by its own clock.
+    `unix_ns` is when it answered, by its own clock. `is_name_service_silent`: nobody told in time what its own name leads to.
     """
 
     host: str
@@ -102,17 +106,24 @@ class NodeFacts(Model):
     mpis: tuple[str, ...] = ()
     clock_source: str | None = None
     unix_ns: int | None = None
+    is_name_service_silent: bool = False
+    allowance: Allowance = Allowance()
+
+    def names_below(self, interface: NodeInterface) -> set[str]:
+        """Return the names of an interface and of what it is made of: below a VLAN, ports of a bond or bridge."""
+        names = {interface.name, *([interface.below] if interface.below else [])}
+        return names | {one.name for one in self.interfaces if one.master and one.master in names}
 
     def rdma_below(self, interface: NodeInterface) -> list[RdmaPort]:
         """Return the RDMA ports that lie below an interface, or below what that is made of."""
-        names = {interface.name, *([interface.below] if interface.below else [])}
-        names |= {one.name for one in self.interfaces if one.master and one.master in names}
-        return [port for port in self.rdma if port.netdev in names]
+        names = self.names_below(interface)
+        return [port for port in self.rdma if not names.isdisjoint(port.beside)]
 
 
 def read_node(programs: Iterable[str], root: Path = Path("/")) -> NodeFacts:
     """Return the facts of this host; the programs are given by their paths."""
     paths, interfaces = tuple(programs), read_node_interfaces()
+    own_name = look_up(os.uname().nodename)
     return NodeFacts(
         host=os.uname().nodename,
         version=__version__,
@@ -122,18 +133,20 @@ def read_node(programs: Iterable[str], root: Path = Path("/")) -> NodeFacts:
         processors=len(os.sched_getaffinity(0)),
         builds=builds_of(paths),
         architecture=os.uname().machine,
-        reached_at=read_reached_at(interfaces),
+        reached_at=read_reached_at(interfaces, own_name),
         rdma=read_rdma(root),
         mpis=find_mpis(root),
         clock_source=read_clock(root).source,
         unix_ns=time.time_ns(),
+        is_name_service_silent=own_name.is_silent,
+        allowance=read_allowance(root),
     )
 
 
 def read_reached_at(
-    interfaces: Iterable[NodeInterface], environment: Mapping[str, str] = os.environ
+    interfaces: Iterable[NodeInterface], own_name: LookUp, environment: Mapping[str, str] = os.environ
 ) -> IPv4Address | None:
-    """Return the address of this host that others arrive at: that of `SSH_CONNECTION`, else what its own name resolves to.
+    """Return the address of this host that others arrive at: that of `SSH_CONNECTION`, else what its own name leads to.
 
     None where neither is an address of an interface: a starter hands on the variables of the login node.
     """
@@ -142,10 +155,7 @@ def read_reached_at(
     with suppress(IndexError, ValueError):
         if (address := IPv4Address(words[2])) in mine:
             return address
-    with suppress(OSError, UnicodeError):
-        if (address := IPv4Address(socket.gethostbyname(os.uname().nodename))) in mine:
-            return address
-    return None
+    return own_name.address if own_name.address in mine else None
 
 
 def find_mpis(root: Path) -> tuple[str, ...]:
@@ -168,8 +178,14 @@ def read_node_interfaces() -> tuple[NodeInterface, ...]:
                 address = entry.get_attr("IFA_LOCAL") or entry.get_attr("IFA_ADDRESS")
                 addresses.setdefault(entry["index"], []).append(IPv4Interface(f"{address}/{entry['prefixlen']}"))
             links = list(route.get_links())
+            carriers = read_carriers(route, links)
         names = {link["index"]: str(link.get_attr("IFLA_IFNAME")) for link in links}
-        return tuple(_interface(link, names, tuple(addresses.get(link["index"], ())), calls) for link in links)
+        return tuple(
+            _interface(link, names, tuple(addresses.get(link["index"], ())), calls).model_copy(
+                update={"carriers": carriers.get(link["index"], ())}
+            )
+            for link in links
+        )
     finally:
         calls.close()
 

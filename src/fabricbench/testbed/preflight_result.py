@@ -9,17 +9,28 @@ from enum import StrEnum
 from ClusterShell.NodeSet import NodeSet, NodeSetException
 from pydantic import Field
 
-from fabricbench.errors import EnvironmentLacks, FabricbenchError, UsageError
+from fabricbench.errors import EnvironmentLacks
 from fabricbench.model import Model
 
 SETTING = "setting"
 """The subject of what keeps a setting from being varied."""
 
-OF_THE_ENVIRONMENT = {"reach", "fabricbench", "program", "mpi", "lab", SETTING}
-"""The subjects that no change of the testbed file mends: a refusal for these alone says that the environment lacks something."""
+ALLOWANCE = "allowance"
+"""The subject of what a node's container or job withholds."""
+
+REACH = "reach"
+"""The subject of a node that gives no answer."""
+
+UNUSABLE = {REACH, "fabricbench", "program", "mpi", "lab", SETTING, ALLOWANCE}
+"""The subjects of what keeps a node itself from being used, whatever its fabrics are like."""
 
 MOST_TOLD = 20
 """How many findings a refusal lists; the table has them all."""
+
+
+class NodesSilent(EnvironmentLacks):
+    """Among what is not as the testbed says are nodes that give no answer: the others may be used without them."""
+
 
 PAIR = " and "
 """Between the names of two fabrics that a finding is of."""
@@ -38,7 +49,7 @@ class Severity(StrEnum):
 class Silent(Model):
     """A node that gave no facts: what was found instead, and what to do."""
 
-    subject: str = "reach"
+    subject: str = REACH
     found: str
     action: str
 
@@ -56,12 +67,13 @@ class Finding(Model):
 
 
 class Attachment(Model):
-    """How a node is attached to a fabric."""
+    """How a node is attached to a fabric. `carriers` are what its interface's packets leave by, if that is a tunnel."""
 
     interface: str
     address: str = ""
     mtu: int
     state: str
+    carriers: tuple[str, ...] = ()
 
 
 class NodeResult(Model):
@@ -98,29 +110,46 @@ class Preflight(Model):
         """What does not."""
         return tuple(one for one in self.findings if one.severity is Severity.WARNING)
 
-    def refusal(self, *, with_findings: bool = True) -> FabricbenchError | None:
-        """Return what to raise instead of starting a run; None where nothing speaks against it."""
+    @property
+    def carriers(self) -> dict[str, dict[str, tuple[str, ...]]]:
+        """What carries each tunnel that is a fabric's interface, by host and tunnel."""
+        return {
+            node.host: found
+            for node in self.nodes
+            if (found := {one.interface: one.carriers for one in node.attachments.values() if one.carriers})
+        }
+
+    def refusal(self, *, with_findings: bool = True) -> EnvironmentLacks | None:
+        """Return what to raise instead of starting a run; None where nothing speaks against it.
+
+        Whether the file or the node is wrong nobody can tell from here; a file that cannot be used by itself is refused on reading.
+        """
         if not self.errors:
             return None
-        is_usage = any(one.subject not in OF_THE_ENVIRONMENT for one in self.errors)
         problems = len(_shared_by_nodes(self.errors))
         lines = [
             f"the preflight of {self.testbed} found {problems} problem{'s' * (problems != 1)}",
             *(told(self.errors) if with_findings else ()),
         ]
-        error = UsageError if is_usage else EnvironmentLacks
+        error = NodesSilent if any(one.subject == REACH for one in self.errors) else EnvironmentLacks
         return error("\n".join(lines), hint="mend this and give the same command again; nothing was written")
 
 
 def told(findings: Iterable[Finding]) -> list[str]:
-    """Return findings as lines, those that nodes share once: what was found, what is needed, what to do."""
+    """Return findings as lines, those that nodes share once: what was found, what is needed, what to do.
+
+    What was found names all of the nodes; in what to do, of several, NODE stands for each.
+    """
     shared = _shared_by_nodes(findings)
     lines = []
-    for (fabric, *texts), nodes in list(shared.items())[:MOST_TOLD]:
-        found, needed, action = (text.replace(NODE, nodes[0]) if len(nodes) == 1 else text for text in texts)
+    for (fabric, found, needed, action), nodes in list(shared.items())[:MOST_TOLD]:
+        names = folded(nodes)
+        each = f" ({NODE}: each of {names})" if NODE in action else ""
+        what_to_do = action.replace(NODE, nodes[0]) if len(nodes) == 1 else f"{action}{each}"
         kind = "fabrics" if PAIR in fabric else "fabric"
-        where = ", ".join(filter(None, (folded(nodes), f"{kind} {fabric}" if fabric else "")))
-        lines += [f"  {where}{': ' * bool(where)}found {found}; needed: {needed}", f"      what to do: {action}"]
+        where = ", ".join(filter(None, (names, f"{kind} {fabric}" if fabric else "")))
+        said = f"found {found.replace(NODE, names)}; needed: {needed}"
+        lines += [f"  {where}{': ' * bool(where)}{said}", f"      what to do: {what_to_do}"]
     if len(shared) > MOST_TOLD:
         lines.append(f"  and {len(shared) - MOST_TOLD} more: `fabricbench doctor --testbed` lists them all")
     return lines

@@ -12,15 +12,15 @@ from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 from typing import Any
 
-from ClusterShell.NodeSet import NodeSet, NodeSetException
+from ClusterShell.NodeSet import NodeSetException
 from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 
-from fabricbench.configuration import read_table, usage_error, validated
+from fabricbench.configuration import check_expanded, read_table, usage_error, validated
 from fabricbench.errors import UsageError
-from fabricbench.model import Layer, Model, Receive
-from fabricbench.patterns import USUAL_LAYERS
+from fabricbench.model import LAST_GID_INDEX, Layer, Model, Receive
+from fabricbench.pattern_facts import USUAL_LAYERS
 from fabricbench.quantity import BitPerSecond
-from fabricbench.testbed.allocation import ALLOCATION, allocated_nodes
+from fabricbench.testbed.allocation import ALLOCATION, allocated_nodes, nodes_in_order, other_groups
 from fabricbench.testbed.host import may_open_raw_socket
 from fabricbench.testbed.model import (
     NODE_NAME,
@@ -104,9 +104,12 @@ class FabricTable(Fabric):
     def _agrees_with_itself(self) -> FabricTable:
         if self.line_rate is not None and self.wire is not None:
             raise ValueError("line_rate and wire are both given: write the rate in wire.line_rate_bit_s only")
+        check_expanded("mpi_environment", self.mpi_environment)
         wrong = [layer for layer in self.layers if layer not in LAYERS_WITHOUT_INTERFACE]
         if "layers" in self.model_fields_set and not self.has_interface and wrong:
             raise ValueError(f"layer {', '.join(wrong)} needs an interface or a subnet, and neither is given")
+        if self.rdma is not None and (self.rdma.gid_index or 0) > LAST_GID_INDEX:
+            raise ValueError(f"rdma.gid_index is {self.rdma.gid_index}, and libibverbs takes 0 to {LAST_GID_INDEX}")
         return self
 
     def fabric(self, *, is_in_lab: bool) -> Fabric:
@@ -215,7 +218,7 @@ def read_testbed(path: Path, *, is_for_job: bool = False) -> Testbed:
             layout=Layout(**{name: getattr(table, name) for name in Layout.model_fields}),
             is_allocated=is_allocated,
             default_receive=table.default_receive,
-            notes=table.notes,
+            notes=(*table.notes, *filter(None, [other_groups() if is_allocated and not is_for_job else ""])),
         )
     except ValidationError as error:
         raise usage_error(error, Testbed, str(path)) from error
@@ -255,7 +258,7 @@ def expand_nodes(text: str) -> list[str]:
     if at or "*" in text:
         raise ValueError(f"{text!r} names a node group: write the nodes themselves, node[001-004] say")
     try:
-        names = [str(name) for name in NodeSet(text)]
+        names = nodes_in_order(text)
     except NodeSetException as error:
         raise ValueError(f"{text!r} is not a node set: {error}; write node[001-004] or n0,n1") from None
     if not names:

@@ -7,7 +7,7 @@ everything that the program must be told, and nothing that has to be read elsewh
     name, title, parameters, figure     what it is called, what tells its cells apart, what it is judged by
     tokens, files, environment          what every rank runs, what must lie in the launch's directory, which variables are set
     expected_seconds, slowness          how long it takes, and times as long on a slow machine: budgets and limits follow
-    is_well, outputs, parse             how it ends, what grows while it runs, and what it told when it was over
+    is_success, outputs, parse             how it ends, what grows while it runs, and what it told when it was over
 
 `parse` returns figures of merit, checks that must hold, the share of communication where the program tells, and what must be
 the same on all fabrics. Where ranks run, how MPI is told to use a fabric, blocks, pairing, intervals and verdicts are none of a
@@ -19,10 +19,10 @@ To add one: a file with both models and a `Workload`, and one line in `registry`
 from __future__ import annotations
 
 import re
+import sys
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Protocol
@@ -30,12 +30,14 @@ from typing import Annotated, Any, ClassVar, Literal, Protocol
 from pydantic import BeforeValidator, Field
 
 from fabricbench.model import Model, Pattern
+from fabricbench.record.farm_jobs import FarmJobs
+from fabricbench.record.integrity import opened_file
 from fabricbench.record.kernel_lines import KernelRecord
 from fabricbench.record.lines import InterfaceBytes, RankInfo
 from fabricbench.record.reading import Damage
-from fabricbench.record.workload_cells import CheckFound, Failed, Figure, FigureFound, Told
+from fabricbench.record.workload_cells import CheckFound, Failed, Figure, FigureFound, Measures, RanksFound, Told
 from fabricbench.testbed.model import Fabric
-from fabricbench.workload.counted import AROUND, BEGUN, MPI_LINE, RANK_LINE, read_around
+from fabricbench.workload.counted import AROUND, BEGUN, MPI_LINE, RANK_LINE, TRAFFIC_LINE, read_around
 from fabricbench.workload.pace import SLOWNESS, Pace
 
 Parameters = dict[str, str | int | float]
@@ -47,10 +49,11 @@ TAG = r"(?:^(?:\[[^\]\n]*\](?:<\w+>)?:? ?| *\d+: ))?"
 """What a starter that is told to puts before each line (hydra `[0] `, prterun `[1,0]<stdout>: `, srun ` 0: `); goes with it."""
 
 OF_RANK = re.compile(rf"{TAG}{RANK_LINE}(\{{[^{{}}\n]*\}})[^\S\n]*\n?", re.MULTILINE)
+OF_TRAFFIC = re.compile(rf"{TAG}{TRAFFIC_LINE}(\{{\"host\".*?(?:\}}\}}\}}|\{{\}}\}}))[^\S\n]*\n?", re.MULTILINE)
 OF_MPI = re.compile(rf"{TAG}{MPI_LINE}(.*)\n?", re.MULTILINE)
 """Lines of `counted`, wherever they begin: another rank may have written half a line before."""
 
-BROKEN = re.compile(rf"^{TAG}{RANK_LINE}.*\n?", re.MULTILINE)
+BROKEN = re.compile(rf"^{TAG}(?:{RANK_LINE}|{TRAFFIC_LINE}).*\n?", re.MULTILINE)
 
 MOST_OF_A_NAME = 100
 """Letters of a start's name: it is part of the name of a launch's directory."""
@@ -113,7 +116,8 @@ class Output:
 class Parsed:
     """What a launch told: `told` becomes its record and its cell, the rest is kept beside it.
 
-    `figures` has the primary one first; none where the run failed. `kernel` is the record of a program of ours.
+    `figures` has the primary one first; none where the run failed. `kernel` is the record of a program of ours, `jobs` what became
+    of those of a farm.
     """
 
     told: Told
@@ -122,6 +126,7 @@ class Parsed:
     communication_share: float | None = None
     fixed: Mapping[str, str] = field(default_factory=dict)
     kernel: KernelRecord | None = None
+    jobs: FarmJobs | None = None
 
 
 class Start(Model, ABC):
@@ -177,9 +182,19 @@ class Start(Model, ABC):
         """What all its ranks together need at least for their data; 0 where nobody knows."""
         return 0.0
 
+    @property
+    def threads_told(self) -> Mapping[str, int]:
+        """How many threads each rank is told to start: variable -> number; nothing where nobody says."""
+        return {}
+
     @abstractmethod
     def tokens(self, place: Place) -> list[str]:
         """Return the tokens that each rank runs; EnvironmentLacks where there is no such program."""
+
+    def essence(self, place: Place) -> object:
+        """Return what is run in the end: of one table, starts of which that is equal are one, by whichever options."""
+        del place
+        return self.model_dump_json()
 
     def told_on_nodes(self) -> Mapping[str, str]:
         """Return the variables of which each node knows the value: name -> template of `{interface}` and `{address}`."""
@@ -194,7 +209,7 @@ class Start(Model, ABC):
         del place
         return {}
 
-    def is_well(self, exit_code: int | None) -> bool:
+    def is_success(self, exit_code: int | None) -> bool:
         """Tell whether an exit code means that the program came to its end, whatever its result."""
         return exit_code == 0
 
@@ -295,9 +310,10 @@ def seated(
 
 
 def named(workload: str, figure: Figure, parameters: Mapping[str, str | int | float]) -> Parameters:
-    """Return the parameters of a cell: the workload's name, its own, and of a rate what is measured in which unit."""
-    of_rate = {"figure": figure.name, "unit": figure.unit} if figure.better == "higher" else {}
-    return {"workload": workload, **parameters, **of_rate}
+    """Return the parameters of a cell: the workload's name, its own, and of no plain time what is measured in which unit."""
+    is_told = figure.better == "higher" or figure.kind is Measures.WORK_TIME
+    of_figure = {"figure": figure.name, "unit": figure.told_in or figure.unit} if is_told else {}
+    return {"workload": workload, **parameters, **of_figure}
 
 
 def launch_name(name: str, parameters: Mapping[str, str | int | float], ranks: int) -> str:
@@ -316,7 +332,7 @@ def read_output(path: Path) -> str:
     """Return what a program wrote into a file, of a long one its first and its last lines; empty where there is none."""
     half = MOST_OUTPUT_BYTES // 2
     try:
-        with path.open("rb") as file:
+        with opened_file(path, sys.maxsize) as file:  # no pipe, which whoever sent the run may have put there
             data = file.read(half)
             if path.stat().st_size > MOST_OUTPUT_BYTES:
                 data = data[: data.rfind(b"\n") + 1]
@@ -334,25 +350,26 @@ def told_outside(
     figure: Figure,
     value: float | None,
     *,
+    printed_step: float | None = None,
     failed: Failed | None = None,
     values: Mapping[str, float] | None = None,
+    is_over_mpi: bool = True,
 ) -> Told:
     """Return what is known of a program that was `counted.wrapped` and whose primary figure is `value` (a time in seconds).
 
-    None, or a reason in `failed`, makes a failed cell, and so do processes that were not its ranks, each once; a program that
-    nobody saw come to its end makes no whole record.
+    `printed_step` is what the last digit that was printed of it counts; None where nobody knows.
+
+    None, or a reason in `failed`, makes a failed cell; a program that nobody saw come to its end makes no whole record. Whether the
+    processes were its ranks, each once, is asked where the launch is stored; `is_over_mpi` says that they talk over the MPI.
     """
     around = read_around(output.directory / AROUND)
     text = read_output(output.stdout)
     about = told_around(text)
-    apart = about.why_not(ranks, is_cut=output.stdout.exists() and output.stdout.stat().st_size > MOST_OUTPUT_BYTES)
     begin, end = around.started_unix_ns, around.finished_unix_ns
     lasted = max((end or 0) - (begin or 0), 1) * 1e-9
     is_time = figure.metric.is_time
     is_at_end = around.exit_code is not None
     why = f"it told no {figure.name}" if value is None else figure.why_not(value)
-    if apart is not None and (failed is None or around.exit_code == 0):
-        failed = Failed(apart, is_wrong=False)
     if why is not None:
         failed, value = failed or Failed(why, is_wrong=False), None
     return Told(
@@ -362,15 +379,23 @@ def told_outside(
         started_unix_ns=begin,
         finished_unix_ns=end,
         has_started=is_at_end or (output.directory / BEGUN).exists() or bool(program_lines(about.own)),
-        seconds=(value if is_time and value is not None else lasted,),
+        seconds=(value if figure.kind is Measures.RUN_TIME and value is not None else lasted,),
         rate=None if is_time else value,
         printed_seconds=value if is_time else None,
+        printed_step=printed_step,
         metric=figure.metric,
         values=values or {},
         failed=failed,
         damage=() if is_at_end else (Damage(line=1, reason="nobody saw the program come to its end"),),
         interfaces={name: InterfaceBytes(**each) for name, each in around.interfaces.items()},
+        other_hosts=about.other_hosts,
+        found=replace(about.found(is_cut=is_cut(output.stdout)), is_over_mpi=is_over_mpi),
     )
+
+
+def is_cut(path: Path) -> bool:
+    """Tell whether `read_output` leaves out the middle of a file."""
+    return path.exists() and path.stat().st_size > MOST_OUTPUT_BYTES
 
 
 def program_lines(own: str) -> list[str]:
@@ -378,45 +403,52 @@ def program_lines(own: str) -> list[str]:
     return [one for line in own.splitlines() if (one := line.strip())]
 
 
+class HostCounters(Model):
+    """A line of `counted`: what a host's interfaces carried around the program of its ranks."""
+
+    host: str
+    interfaces: dict[str, InterfaceBytes]
+
+
 @dataclass(frozen=True)
 class ToldAround:
     """What `counted` wrote around a program of its ranks, as often as they are told, and its MPI library; `own` is the program's.
 
-    `is_whole`: no line of a rank was one that others were written into.
+    `is_whole`: no line of a rank was one that others were written into. `other_hosts` is what hosts other than rank 0's counted.
     """
 
     ranks: tuple[RankInfo, ...]
     mpi_library: str | None
     own: str
     is_whole: bool = True
+    other_hosts: Mapping[str, Mapping[str, InterfaceBytes]] = field(default_factory=dict)
 
     def all_of(self, number: int) -> tuple[RankInfo, ...]:
         """Return the ranks where so many are told, each once; else nothing: who is missing may be anywhere."""
         return self.ranks if [rank.rank for rank in self.ranks] == list(range(number)) else ()
 
-    def why_not(self, number: int, *, is_cut: bool) -> str | None:
-        """Return why these cannot be so many ranks of one launch; None if they can. Of an output that `is_cut` lines may lack."""
-        told = Counter(rank.rank for rank in self.ranks)
-        twice = next((rank for rank, times in told.items() if times > 1), None)
-        if twice is not None:
-            return (
-                f"{told[twice]} processes say that they are rank {twice} of {number}: copies that know nothing of each other; the "
-                "starter must start the ranks together and tell each its own"
-            )
-        missing = [rank for rank in range(number) if rank not in told]
-        beyond = [rank for rank in told if rank >= number]
-        if beyond or (missing and self.is_whole and not is_cut):
-            found = f"rank{'' if len(told) == 1 else 's'} {', '.join(map(str, told))}" if told else "no rank at all"
-            return (
-                f"{found} told on stdout that it runs, needed 0 to {number - 1}: the starter must start so many ranks and pass on "
-                "what each writes to stdout"
-            )
-        return None
+    def found(self, *, is_cut: bool = False) -> RanksFound:
+        """Return which ranks these are. Of an output that `is_cut`, and where lines were broken, some may lack."""
+        return RanksFound(
+            numbers=tuple(one.rank for one in self.ranks),
+            sizes=tuple(one.of_ranks for one in self.ranks if one.of_ranks is not None),
+            may_lack=is_cut or not self.is_whole,
+            mpi_library=self.mpi_library,
+        )
 
 
 def told_around(stdout: str) -> ToldAround:
     """Part what `counted` wrote to stdout from what the program did."""
     ranks: list[RankInfo] = []
+    hosts: dict[str, Mapping[str, InterfaceBytes]] = {}
+
+    def read_traffic(found: re.Match[str]) -> str:
+        try:
+            one = HostCounters.model_validate_json(found[1])
+        except ValueError:
+            return found[0]
+        hosts[one.host] = one.interfaces
+        return ""
 
     def read(found: re.Match[str]) -> str:
         try:
@@ -427,10 +459,13 @@ def told_around(stdout: str) -> ToldAround:
 
     own, before = stdout, ""
     while before != own:  # a line within another one leaves that one whole
-        before, own = own, OF_RANK.sub(read, own)
+        before, own = own, OF_RANK.sub(read, OF_TRAFFIC.sub(read_traffic, own))
     is_whole = RANK_LINE.strip() not in own
     libraries = [found[1].strip() for found in OF_MPI.finditer(own)]
     own = OF_MPI.sub("", BROKEN.sub("", own))
+    hosts.pop(
+        next((one.host for one in ranks if one.rank == 0), ""), None
+    )  # which rank 0 counts, to the end of its program
     return ToldAround(
-        tuple(sorted(ranks, key=lambda one: one.rank)), next(filter(None, libraries), None), own, is_whole
+        tuple(sorted(ranks, key=lambda one: one.rank)), next(filter(None, libraries), None), own, is_whole, hosts
     )

@@ -19,10 +19,12 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from fabricbench.configuration import KeyProblemError, Place, expanded
 from fabricbench.model import Model
 from fabricbench.quantity import SECONDS_OF, parse_seconds
-from fabricbench.record.workload_cells import Figure
+from fabricbench.record.workload_cells import Figure, Measures, figure_in
 from fabricbench.testbed.model import WITHOUT_NUL
+from fabricbench.units import Direction, Unit, parse_unit, seconds_in
 from fabricbench.workload import counted, transports
 from fabricbench.workload.scaling import STRONG, Scaling
 from fabricbench.workload.transports import Transport
@@ -41,11 +43,8 @@ NONE = "none"
 COMMUNICATION = "communication"
 """The name of the figure that tells the share of communication, in %."""
 
-SPELLED_OUT = re.compile(r"(nano|micro|milli|[numµ])?-?sec(ond)?s?|mins|minutes?|hours?|hrs?", re.IGNORECASE)
-"""Times as no unit of ours is written."""
-
 DURATION = "duration"
-"""The unit of a time that is written in parts: `6.62s`, `1m 2.50s`, `1h23m`."""
+"""The unit of a time that is written with its own: `6.62s`, `180.0ms`, `1m 2.50s`, `1h23m`."""
 
 SELECT: Mapping[str, Callable[[Sequence[float]], float]] = MappingProxyType(
     {
@@ -71,11 +70,18 @@ OURS = (
     counted.AROUND,
     counted.BEGUN,
     "plan.json",
+    "conditions.json",
     "launch.json",
     "stdout.log",
     "stderr.log",
     "records.jsonl",
     "kernel.jsonl",
+    "farm.json",
+    "farm.jsonl",
+    "cells.parquet",
+    "samples.parquet",
+    "channels.parquet",
+    "left-behind.json",
 )
 """Files of a launch's directory that are fabricbench's own."""
 
@@ -93,14 +99,19 @@ def as_tuple(value: Any) -> Any:
     return value if isinstance(value, list | tuple) else (value,)
 
 
+def quoted(regex: str) -> str:
+    """Return a regular expression as its user wrote it: Python's own quotes would double each backslash."""
+    return f"'{regex}'"
+
+
 def _regex(groups: int) -> AfterValidator:
     def check(text: str) -> str:
         try:
             found = re.compile(text, re.MULTILINE)
         except re.error as error:
-            raise ValueError(f"{text!r} is no regular expression: {error}") from None
+            raise ValueError(f"{quoted(text)} is no regular expression: {error}") from None
         if groups and found.groups != groups:
-            raise ValueError(f"{text!r} has {found.groups} groups, needed one: round brackets around the number")
+            raise ValueError(f"{quoted(text)} has {found.groups} groups, needed one: round brackets around the number")
         return text
 
     return AfterValidator(check)
@@ -112,25 +123,61 @@ Places = Annotated[tuple[Pattern, ...], BeforeValidator(as_tuple)]
 
 
 class FigureTable(Model):
-    """A figure of merit: where in the output it stands, and what it means."""
+    """A figure of merit: where in the output it stands, and what it means.
+
+    `better` need not be said where the unit tells; `measures` says of a time or a rate that it is of work, or of the network.
+    """
 
     name: str = Field(min_length=1)
     regex: PatternOfNumber
     unit: str = Field(min_length=1)
     better: Literal["lower", "higher"]
+    measures: Literal["work", "network"] | None = None
     select: Literal["only", "first", "last", "max", "min", "mean", "median", "sum"] = "only"
     file: str = "stdout"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _better_as_its_unit_tells(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping) or "better" in data or not isinstance(data.get("unit"), str):
+            return data
+        direction = "lower" if data["unit"] == DURATION else _direction(data["unit"])
+        if direction is None:
+            raise KeyProblemError(
+                ("better",),
+                f"missing, and the unit {data['unit']!r} does not tell whether less or more is better; needed "
+                'better = "lower" or better = "higher"',
+            )
+        return {**data, "better": direction}
+
+    @property
+    def parsed_unit(self) -> Unit | None:
+        """Its unit, as far as the grammar of units reads it; of a duration seconds."""
+        return parse_unit("s" if self.unit == DURATION else self.unit)
 
     @property
     def is_time(self) -> bool:
         """Whether it is a time, which is kept in seconds."""
-        return self.unit in SECONDS_OF or self.unit == DURATION
+        return self.parsed_unit is not None and self.parsed_unit.is_time
+
+    @property
+    def is_time_of_work(self) -> bool:
+        """Whether it is a time for each of something, which is kept in seconds as well."""
+        return self.better == "lower" and self.parsed_unit is not None and self.parsed_unit.is_time_per_work
 
     @property
     def figure(self) -> Figure:
         """What it is called and judged by."""
-        told_in = (self.unit if self.unit in SECONDS_OF else "s") if self.is_time else None
-        return Figure(name=self.name, unit="s" if self.is_time else self.unit, better=self.better, told_in=told_in)
+        found = figure_in(self.name, "s" if self.unit == DURATION else self.unit, self.better)
+        return found.model_copy(update={"measures": self._measures(found.kind)})
+
+    def _measures(self, usual: Measures) -> Measures:
+        """Return what it measures as whoever wrote it says, else what is usual in its unit."""
+        if self.measures == "network":
+            return Measures.NETWORK
+        if self.measures == "work" and usual is Measures.NETWORK:
+            return Measures.RUN_TIME if self.is_time else Measures.WORK_RATE
+        return usual
 
     def value(self, matches: Sequence[float]) -> float:
         """Return what is made of the matches, a time in seconds; an infinity where that is no number any more."""
@@ -138,11 +185,39 @@ class FigureTable(Model):
             found = matches[0] if self.select == "only" else SELECT[self.select](matches)
         except OverflowError:
             return math.inf
-        return found * SECONDS_OF.get(self.unit, 1.0)
+        return found * self.seconds
+
+    @property
+    def seconds(self) -> float:
+        """What one of its unit is in seconds; 1 of what is no time."""
+        return seconds_in(self.unit) if self.is_time or self.is_time_of_work else 1.0
+
+    def why_not_better(self) -> str | None:
+        """Return why its unit forbids the direction that was asked for; None where it does not."""
+        direction = _direction("s" if self.unit == DURATION else self.unit)
+        if direction in (None, self.better):
+            return None
+        of_each = "" if self.is_time or self.unit == DURATION else " for each of something"
+        why = {
+            "lower": f"{self.unit!r} is a time{of_each}, of which less is better: is that its unit?",
+            "higher": f"{self.unit!r} is so much in a time, a rate, of which more is better",
+        }[direction]
+        return f"{self.name!r} is better {self.better}, and {why}"
+
+    def printed_step(self, last_digits: Sequence[float]) -> float:
+        """Return in which step the value is told, by what the last digit of each match counts: all may be off the same way."""
+        step = math.fsum(last_digits) if self.select == "sum" else max(last_digits)
+        return step * self.seconds
 
     def __str__(self) -> str:
         """Return `loop ('^loop (.*)$' in stdout, only, s, better lower)` as it is recorded: in other words it would be another."""
-        return f"{self.name} ('{self.regex}' in {self.file}, {self.select}, {self.unit}, better {self.better})"
+        told = f"{self.name} ('{self.regex}' in {self.file}, {self.select}, {self.unit}, better {self.better})"
+        return f"{told}, of {self.measures}" if self.measures else told
+
+
+def _direction(unit: str) -> Direction | None:
+    found = parse_unit(unit)
+    return None if found is None else found.direction
 
 
 class SuccessTable(Model):
@@ -172,13 +247,15 @@ class VerifyTable(Model):
     def _says_how_near(self) -> VerifyTable:
         said = self.model_fields_set & {"relative", "absolute"}
         if self.reference is not None and not self.reference.is_integer() and not said:
-            raise ValueError(
-                "reference: nothing says how near the result must be, and rounding differs by machine; write relative = 1e-6, "
-                "say, or absolute = 1e-9 (absolute = 0: to the last bit)"
+            raise KeyProblemError(
+                ("reference",),
+                "nothing says how near the result must be, and rounding differs by machine; write relative = 1e-6, say, or "
+                "absolute = 1e-9 (absolute = 0: to the last bit)",
             )
         if self.reference == 0 and said == {"relative"}:
-            raise ValueError(
-                "relative: of the reference 0 any share is 0; write absolute = 1e-9, say, or neither where it must be 0 exactly"
+            raise KeyProblemError(
+                ("relative",),
+                "of the reference 0 any share is 0; write absolute = 1e-9, say, or neither where it must be 0 exactly",
             )
         return self
 
@@ -194,7 +271,7 @@ class Lacking(NamedTuple):
     @classmethod
     def of(cls, what: str) -> Lacking:
         """Tell why what no shell could start is none."""
-        path = Path(what).expanduser()
+        path = expanded(what)
         if "/" not in what:
             return cls(what, "is not on PATH", "install it, or write its whole path", is_absent=True)
         if not path.exists():
@@ -229,16 +306,17 @@ class Application(Model):
     scaling: Scaling = STRONG
     """Weak: what placeholders are worth on so many ranks and nodes; a parameter of that name is what the rule begins with."""
     work: Literal["constant", "timed"] = "constant"
-    figure: tuple[FigureTable, ...] = Field(min_length=1)
+    figure: Annotated[tuple[FigureTable, ...], BeforeValidator(as_tuple)] = Field(min_length=1)
     success: SuccessTable = SuccessTable()
-    verify: tuple[VerifyTable, ...] = ()
+    verify: Annotated[tuple[VerifyTable, ...], BeforeValidator(as_tuple)] = ()
 
     @model_validator(mode="after")
     def _usually_it_takes_no_longer_than_generously(self) -> Application:
         if self.usual_seconds is not None and self.usual_seconds > self.expect_seconds:
-            raise ValueError(
-                f"usual_seconds: found {self.usual_seconds:g} s, more than the {self.expect_seconds:g} s of expect_seconds, "
-                "which is the generous one of the two"
+            raise KeyProblemError(
+                ("usual_seconds",),
+                f"found {self.usual_seconds:g} s, more than the {self.expect_seconds:g} s of expect_seconds, which is the generous "
+                "one of the two",
             )
         return self
 
@@ -247,28 +325,23 @@ class Application(Model):
         names = [one.name for one in self.figure]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
-            raise ValueError(f"figure: {twice!r} is there {names.count(twice)} times, each needs a name of its own")
-        first = self.figure[0]
-        if first.name == COMMUNICATION:
-            raise ValueError(
-                f"figure: the first one is what fabrics are compared by, and {COMMUNICATION!r} explains only"
+            raise KeyProblemError(
+                ("figure",), f"{twice!r} is there {names.count(twice)} times, each needs a name of its own"
             )
-        if first.better == "lower" and not first.is_time:
-            raise ValueError(
-                f"figure: {first.name!r} is the primary one, in {first.unit} and better lower; needed a time "
-                f"({', '.join(SECONDS_OF)}), or a rate, which is better higher"
+        if self.figure[0].name == COMMUNICATION:
+            raise KeyProblemError(
+                ("figure",), f"the first one is what fabrics are compared by, and {COMMUNICATION!r} explains only"
             )
-        if first.better == "higher" and first.is_time:
-            raise ValueError(f"figure: {first.name!r} is a time ({first.unit}) and better higher: is that its unit?")
         return self
 
     @model_validator(mode="after")
     def _in_a_fixed_time_only_rates_are_told(self) -> Application:
         a_time = next((one for one in self.figure if one.is_time), None)
         if self.work == TIMED and a_time is not None:
-            raise ValueError(
-                f"figure: {a_time.name!r} is a time ({a_time.unit}), and the work is timed: it lasts as long everywhere; "
-                'needed a rate, which is better higher, or work = "constant"'
+            raise KeyProblemError(
+                ("figure",),
+                f"{a_time.name!r} is a time ({a_time.unit}), and the work is timed: it lasts as long everywhere; needed a rate, "
+                'which is better higher, or work = "constant"',
             )
         return self
 
@@ -276,12 +349,15 @@ class Application(Model):
     def _files_are_few_and_its_own(self) -> Application:
         ours = next((name for name in self.files if name in OURS), None)
         if ours is not None:
-            raise ValueError(f"files: {ours} is fabricbench's own in a launch's directory; needed another name")
+            raise KeyProblemError(
+                ("files",), f"{ours} is fabricbench's own in a launch's directory; needed another name"
+            )
         size = sum(len(text.encode()) for text in self.files.values())
         if size > MOST_INPUT_BYTES:
-            raise ValueError(
-                f"files: {size} B of input, at most {MOST_INPUT_BYTES} B are kept in a plan; put large files onto every node and "
-                "name them in the command"
+            raise KeyProblemError(
+                ("files",),
+                f"{size} B of input, at most {MOST_INPUT_BYTES} B are kept in a plan; put large files onto every node and name "
+                "them in the command",
             )
         return self
 
@@ -304,7 +380,7 @@ class Application(Model):
         found = []
         for number, one in enumerate(self.wanted(values)):
             is_program = number < len(self._programs)
-            is_there = one.startswith("fabricbench-") if is_program else "/" in one and Path(one).expanduser().exists()
+            is_there = one.startswith("fabricbench-") if is_program else "/" in one and expanded(one).exists()
             if not is_there and shutil.which(one) is None:
                 found.append(Lacking.of(one))
         return tuple(found)
@@ -318,16 +394,40 @@ class Application(Model):
     def _programs(self) -> tuple[str, ...]:
         return (self.first_program, *transports.programs(self.transport))
 
-    def misleading(self) -> str | None:
-        """Return what of a figure's unit would be read otherwise than it is meant; None where all is well."""
+    def check_figures(self) -> None:
+        """Raise KeyProblemError for a figure's unit or direction that would be read otherwise than it is meant."""
+        place = ("figure",)
         for one in self.figure:
             if one.name == COMMUNICATION and one.unit != "%":
-                return f"figure: {COMMUNICATION!r} is the share of the ranks' time in MPI, in %; found the unit {one.unit!r}"
-            if SPELLED_OUT.fullmatch(one.unit):
-                return (
-                    f"figure: {one.name!r} has the unit {one.unit!r}; needed of a time one of {', '.join(SECONDS_OF)}"
+                raise KeyProblemError(
+                    place,
+                    f"{COMMUNICATION!r} is the share of the ranks' time in MPI, in %; found the unit {one.unit!r}",
                 )
-        return None
+            if (why := one.why_not_better()) is not None:
+                raise KeyProblemError(place, why)
+        first = self.figure[0]
+        if first.better == "lower" and not (first.is_time or first.is_time_of_work):
+            raise KeyProblemError(
+                place,
+                f"{first.name!r} is the primary one, in {first.unit} and better lower; needed a time ({', '.join(SECONDS_OF)}, or "
+                "for each of something, s/step), or a rate, which is better higher",
+            )
+
+    def check_searched_files(self) -> None:
+        """Raise KeyProblemError for a file that is searched and is none that the program writes where it starts."""
+        for table, name in self._searched_by_table():
+            place = (*table, "file")
+            if "/" in name or name in ("", ".", ".."):
+                raise KeyProblemError(
+                    place,
+                    f"found {name!r}, needed stdout, stderr or the name of a file that the program writes where it starts",
+                )
+            if name in OURS or name in self.files:
+                ours = "fabricbench's own in a launch's directory"
+                why = ours if name in OURS else "one of `files`, which fabricbench writes"
+                raise KeyProblemError(
+                    place, f"{name} is {why}: nothing in it is the program's; needed a file that the program writes"
+                )
 
     def figure_of(self, one: FigureTable) -> Figure:
         """Return what a figure is called and judged by; one that is told of a fixed time says so wherever it stands."""
@@ -366,7 +466,14 @@ class Application(Model):
     @property
     def searched(self) -> tuple[str, ...]:
         """The files that are searched."""
-        return (*(one.file for one in self.figure), self.success.file, *(one.file for one in self.verify))
+        return tuple(name for _, name in self._searched_by_table())
+
+    def _searched_by_table(self) -> Iterator[tuple[Place, str]]:
+        for number, figure in enumerate(self.figure):
+            yield ("figure", number), figure.file
+        yield ("success",), self.success.file
+        for number, verify in enumerate(self.verify):
+            yield ("verify", number), verify.file
 
     @property
     def templates(self) -> Iterator[str]:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import MappingProxyType
+from typing import NamedTuple
 
 from fabricbench.deadline import deadline
 from fabricbench.record.workload_cells import (
@@ -25,7 +25,17 @@ from fabricbench.record.workload_cells import (
 )
 from fabricbench.workload import counted
 from fabricbench.workload.adapter import Output, Parsed, program_lines, read_output, told_around, told_outside
-from fabricbench.workload.application import COMMUNICATION, DURATION, Application
+from fabricbench.workload.application import COMMUNICATION, DURATION, Application, FigureTable, quoted
+from fabricbench.workload.counted import BEGUN, CLOCKS_APART
+from fabricbench.workload.printed_number import (
+    NotWholeError,
+    Printed,
+    check_unit,
+    check_whole,
+    read_duration,
+    read_number,
+)
+from fabricbench.workload.transports import Transport
 
 TAIL_LINES, MOST_OF_A_LINE = 6, 100
 """Of the output, shown where nothing was found in it."""
@@ -35,8 +45,10 @@ OF_FABRIC = re.compile(r"\{(interface|directory)\}")
 
 WHOLE_PERCENT = 100
 
-PART_OF_DURATION = re.compile(r"(\d+(?:\.\d*)?)\s*([dhms])\s*")
-SECONDS_OF_PART = MappingProxyType({"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0})
+MOST_MATCHES_SHOWN = 3
+
+DATES_APART_NS = 2_000_000_000
+"""How exactly file systems date a file, FAT to two seconds."""
 
 THREADS_FACT = "threads"
 """What `WorkloadPart.fixed` calls the variables that tell programs and their libraries how many threads to start."""
@@ -46,6 +58,14 @@ SEARCH_SECONDS = 5.0
 """A search of 64 MiB takes a tenth of a second; one that has not ended by then tries one way after the other to match a line."""
 
 
+class Match(NamedTuple):
+    """A number that an expression found: its text, its value, and all that the expression matched."""
+
+    text: str
+    printed: Printed
+    line: str
+
+
 @contextmanager
 def _in_time(regex: str, file: str) -> Iterator[None]:
     try:
@@ -53,7 +73,7 @@ def _in_time(regex: str, file: str) -> Iterator[None]:
             yield
     except TimeoutError as error:
         raise ValueError(
-            f"{regex!r} was searched for in {file} for {SEARCH_SECONDS:g} s without an end; write it so that a text matches "
+            f"{quoted(regex)} was searched for in {file} for {SEARCH_SECONDS:g} s without an end; write it so that a text matches "
             "in one way only: (x+)+ does in very many"
         ) from error
 
@@ -90,8 +110,10 @@ class Reading:
             self._output,
             primary,
             figures[0].value if figures and figures[0].name == primary.name else None,
+            printed_step=figures[0].printed_step if figures and figures[0].name == primary.name else None,
             failed=failed,
             values=values | ({} if share is None else {COMMUNICATION_SHARE: share}),
+            is_over_mpi=self._application.transport is Transport.MPI,
         )
         return Parsed(
             told=told,
@@ -103,58 +125,116 @@ class Reading:
 
     def _figures(self) -> tuple[list[FigureFound], list[str]]:
         found, problems = [], []
-        for one in self._application.figure:
-            number = _duration if one.unit == DURATION else _number
-            matches, problem = self._numbers(one.name, one.regex, one.file, number, is_only=one.select == "only")
-            value = one.value(matches) if problem is None else math.nan
-            if problem is None and one is self._application.figure[0] and (why := one.figure.why_not(value)):
+        for number, one in enumerate(self._application.figure):
+            read = read_duration if one.unit == DURATION else read_number
+            matches, problem = self._numbers(one.name, one.regex, one.file, read, of=one)
+            if problem is None and one.is_time:
+                problem = self._longer_than_its_launch(one, matches, is_primary=number == 0)
+            value = one.value([match.printed.value for match in matches]) if problem is None else math.nan
+            if problem is None and number == 0 and (why := one.figure.why_not(value)):
                 problem = f"figure {one.name!r} is {why}"
             if problem is None and one.name == COMMUNICATION and not 0 <= value <= WHOLE_PERCENT:
                 problem = f"figure {one.name!r} is {value:g} %, needed a share of the ranks' time, 0 to 100 %"
             if problem is None and not math.isfinite(value):
                 problem = f"figure {one.name!r}: its {one.select} is no finite number"
             if problem is None:
-                found.append(self._application.figure_of(one).found(value))
+                step = one.printed_step([match.printed.last_digit for match in matches])
+                found.append(self._application.figure_of(one).found(value, step))
             else:
                 problems.append(problem)
         return found, problems
 
+    def _longer_than_its_launch(self, figure: FigureTable, matches: Sequence[Match], *, is_primary: bool) -> str | None:
+        """Return which match tells a time longer than the launch took that printed it; None where none does.
+
+        Further figures may be sums over processors, so they have the time of all of them.
+        """
+        lasted = self._around.lasted_seconds
+        processors = 1 if is_primary else len({(rank.host, cpu) for rank in self._told.ranks for cpu in rank.cpus})
+        if lasted is None or not processors:
+            return None
+        for match in matches:
+            seconds, last = (part * figure.seconds for part in (match.printed.value, match.printed.last_digit))
+            if seconds > lasted * processors * (1 + CLOCKS_APART) + last:
+                unit = "" if figure.unit == DURATION else f" {figure.unit}"
+                within = f"{lasted:.3g} s" if is_primary else f"{lasted:.3g} s on {processors} processors"
+                return (
+                    f"figure {figure.name!r}: {match.text!r}{unit} in {match.line!r}, and the launch that printed it took "
+                    f"{within}, which no time of it can exceed; is that its unit, and a time of this run?"
+                )
+        return None
+
     def _numbers(
-        self, name: str, regex: str, file: str, read: Callable[[str], float | None], *, is_only: bool
-    ) -> tuple[list[float], str | None]:
-        """Return the numbers that a regular expression finds, as `read` reads them, and what is wrong with them."""
-        texts = self._matches(regex, file)
-        searched = f"figure {name!r}: {regex!r} in {file}"
-        if not texts:
+        self, name: str, regex: str, file: str, read: Callable[[str], Printed], *, of: FigureTable | None = None
+    ) -> tuple[list[Match], str | None]:
+        """Return the numbers that a regular expression finds, as `read` reads them, and what is wrong with them.
+
+        `of` is the figure that they are; None of numbers that are only verified, of which several may be there.
+        """
+        searched = f"figure {name!r}: {quoted(regex)} in {file}"
+        if (why := self._not_of_the_program(file)) is not None:
+            return [], f"{searched}: {why}"
+        found = self._found(regex, file)
+        if not found:
             return [], f"{searched} matched nothing{self._absent(file)}"
-        if is_only and len(texts) > 1:
-            alone = "; as many as ranks: was the program built for another MPI than the one that started it?"
+        if of is not None and of.select == "only" and len(found) > 1:
+            shown = ", ".join(f"{one[1]!r} in line {_line_number(one)}" for one in found[:MOST_MATCHES_SHOWN])
+            more = "" if len(found) <= MOST_MATCHES_SHOWN else " and further on"
             return [], (
-                f"{searched} matched {len(texts)} times; say by select which counts (first, last, max, mean ...)"
-                f"{alone if len(texts) == self._ranks else ''}"
+                f"{searched} matched {len(found)} times: {shown}{more}; say by select which counts (first, last, max, min, mean, "
+                "median, or sum, of parts of one run), or write an expression that one of them alone fits"
             )
-        numbers = [read(text) for text in texts]
-        bad = next((text for text, number in zip(texts, numbers, strict=True) if number is None), None)
-        if bad is not None:
-            return [], f"{searched} matched {bad!r}, which is no finite number"
-        return [number for number in numbers if number is not None], None
+        try:
+            return [self._read(one, read, of) for one in found], None
+        except NotWholeError as error:
+            return [], f"{searched} matched {error}"
+
+    @staticmethod
+    def _read(found: re.Match[str], read: Callable[[str], Printed], of: FigureTable | None) -> Match:
+        printed = read(found[1] or "")
+        check_whole(found)
+        if of is not None and of.unit != DURATION:
+            check_unit(found, of.parsed_unit, of.unit)
+        return Match(found[1], printed, found[0].strip()[:MOST_OF_A_LINE])
+
+    def _not_of_the_program(self, file: str) -> str | None:
+        """Return why a file is not what this launch's program wrote; None where it may be. Logs are always its own."""
+        path = self._path(file)
+        if path in (self._output.stdout, self._output.stderr):
+            return None
+        if path.name in self._application.files:
+            return f"{path.name} is one of `files`, which fabricbench writes: no program's result"
+        try:
+            written_ns = path.stat().st_mtime_ns
+            # The marker beside it is dated by the same file system, whose clock may differ from the node's.
+            marked_ns = (self._output.directory / BEGUN).stat().st_mtime_ns
+        except OSError:
+            return None
+        begun_ns = min(marked_ns, self._around.started_unix_ns or marked_ns)
+        if written_ns < begun_ns - DATES_APART_NS:
+            return (
+                f"{path.name} was last written {(begun_ns - written_ns) * 1e-9:.0f} s before the program was started: it is no "
+                "result of this launch"
+            )
+        return None
 
     def _successes(self) -> Iterator[CheckFound]:
         success = self._application.success
         for regex in success.found:
             there = self._search(regex, success.file)
             found = repr(there[0]) if there else f"nothing in {success.file}{self._absent(success.file)}"
-            yield CheckFound(name="success", holds=there is not None, found=found, needed=repr(regex))
+            yield CheckFound(name="success", holds=there is not None, found=found, needed=quoted(regex))
         for regex in success.absent:
             there = self._search(regex, success.file)
             is_there = self._path(success.file).is_file()
             found = repr(there[0]) if there else "nothing" if is_there else f"no file {success.file}"
             holds = is_there and there is None
-            yield CheckFound(name="success", holds=holds, found=found, needed=f"no {regex!r} in {success.file}")
+            yield CheckFound(name="success", holds=holds, found=found, needed=f"no {quoted(regex)} in {success.file}")
 
     def _verified(self) -> Iterator[CheckFound]:
         for one in self._application.verify:
-            numbers, problem = self._numbers(one.name, one.regex, one.file, _number, is_only=False)
+            matches, problem = self._numbers(one.name, one.regex, one.file, read_number)
+            numbers = [match.printed.value for match in matches]
             needed = "the same number on every fabric"
             is_exact = one.reference is not None and not (one.relative or one.absolute)
             digits = 17 if is_exact else 12  # that tell any two numbers apart
@@ -189,9 +269,12 @@ class Reading:
 
     def _matches(self, regex: str, file: str) -> list[str]:
         """Return what the group of a regular expression holds, of each match: nothing where the group took no part."""
+        return [found[1] or "" for found in self._found(regex, file)]
+
+    def _found(self, regex: str, file: str) -> list[re.Match[str]]:
         text = self._text(file)
         with _in_time(regex, file):
-            return [found[1] or "" for found in re.finditer(regex, text, re.MULTILINE)]
+            return list(re.finditer(regex, text, re.MULTILINE))
 
     def _search(self, regex: str, file: str) -> re.Match[str] | None:
         text = self._text(file)
@@ -220,19 +303,5 @@ class Reading:
         return f"; stdout ends: {' | '.join(lines)}" if lines else "; stdout is empty"
 
 
-def _number(text: str) -> float | None:
-    """Return a number as C and Fortran print it (`1.0D+03`); None for what is none."""
-    try:
-        found = float(text.replace("D", "E").replace("d", "e"))
-    except ValueError:
-        return None
-    return found if math.isfinite(found) else None
-
-
-def _duration(text: str) -> float | None:
-    """Return the seconds of `1m 2.50s`; None for what is no such time. A plain number is none: nobody says of what."""
-    rest = text.strip()
-    parts = PART_OF_DURATION.findall(rest)
-    if not parts or PART_OF_DURATION.sub("", rest):
-        return None
-    return math.fsum(float(number) * SECONDS_OF_PART[unit] for number, unit in parts)
+def _line_number(found: re.Match[str]) -> int:
+    return found.string.count("\n", 0, found.start(1)) + 1

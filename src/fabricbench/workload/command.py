@@ -23,8 +23,9 @@ n = [1000, 2000]
 [[workload.figure]]                    # the first one is the primary one: what fabrics are compared by
 name = "HPL"
 regex = 'WR.*\s(\S+)$'                # with one group, of each line
-unit = "GFLOP/s"                       # of a time: s, ms, us, ns, min or h, or "duration", written as 1m 2.5s
-better = "higher"                      # or "lower", which the primary figure may be only where it is a time
+unit = "GFLOP/s"                       # of a time: s, ms, s/step ..., or "duration", written as 1m 2.5s or 180.0ms
+better = "higher"                      # or "lower"; need not be said where the unit tells (`units`)
+measures = "work"                      # or "network": a latency or a bandwidth, which is no work; default by the unit
 select = "last"                        # of several matches; or first, max, min, mean, median, sum; default "only"
 file = "stdout"                        # or "stderr", or a file that the program writes beside its input (`*` in its name: the one)
 
@@ -46,44 +47,44 @@ file says. A figure of the name "communication" in % explains and is not compare
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from math import isqrt
 from pathlib import Path
-from shlex import join, quote
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, ModelWrapValidatorHandler, ValidationError, ValidationInfo, model_validator
-from pydantic_core import InitErrorDetails, PydanticCustomError
+from pydantic_core import InitErrorDetails
 
-from fabricbench.configuration import did_you_mean, mistakes, problem_of, read_table, shown, text_or_number
-from fabricbench.errors import EnvironmentLacks, UsageError
-from fabricbench.native import native_file
-from fabricbench.record.workload_cells import Figure
-from fabricbench.workload import counted, transports
+from fabricbench.configuration import (
+    KeyProblemError,
+    Place,
+    check_expanded,
+    did_you_mean,
+    expanded,
+    mistakes,
+    place_of,
+    problem_of,
+    read_table,
+    shown,
+    text_or_number,
+)
+from fabricbench.errors import UsageError
+from fabricbench.workload import transports
 from fabricbench.workload.adapter import (
     Kind,
     LeftOut,
-    Output,
-    Parameters,
-    Parsed,
-    Place,
     Ranks,
     Seats,
     Start,
     WorkloadTable,
-    launch_name,
-    named,
     seated,
 )
-from fabricbench.workload.application import PLACEHOLDER, Application, Lacking, as_tuple, filled, shipped
-from fabricbench.workload.application_output import Reading
-from fabricbench.workload.pace import Pace
-from fabricbench.workload.scaling import ParameterName, names_of, value_of
+from fabricbench.workload.application import PLACEHOLDER, Application, as_tuple, quoted, shipped
+from fabricbench.workload.command_start import CommandStart, Value
+from fabricbench.workload.scaling import ParameterName, names_of
 
 ADMITS: Mapping[str, Callable[[int], bool]] = MappingProxyType(
     {
@@ -97,7 +98,6 @@ ADMITS: Mapping[str, Callable[[int], bool]] = MappingProxyType(
 
 BUILT_IN = ("ranks", "nodes", "rows", "columns", "directory", "interface", "input")
 
-Value = str | int | float
 ReadValue = Annotated[Value, BeforeValidator(text_or_number)]
 
 
@@ -105,164 +105,8 @@ MERGED = ("parameters", "environment")
 """Tables of which a campaign may say a part, and an application file the rest."""
 
 
-def grid(ranks: int) -> tuple[int, int]:
-    """Return the most square grid of ranks, no more rows than columns."""
-    rows = next(rows for rows in range(isqrt(ranks), 0, -1) if ranks % rows == 0)
-    return rows, ranks // rows
-
-
-class CommandStart(Start):
-    """One command on so many ranks with one value for each parameter."""
-
-    starts_others: ClassVar[bool] = True
-    kind: Literal["command"] = "command"
-    application: Application
-    values: dict[str, Value] = {}
-    nodes: int | None = None
-    """How many nodes the ranks are on; None: one on each."""
-
-    @property
-    def name(self) -> str:
-        """`hpl-n1000.4`."""
-        return launch_name(self.application.name, self.values, self.ranks)
-
-    @property
-    def title(self) -> str:
-        """`application hpl`."""
-        return f"application {self.application.name}"
-
-    @property
-    def parameters(self) -> Parameters:
-        """Its own, with the application's name."""
-        return named(self.application.name, self.figure, self.values)
-
-    @property
-    def definition(self) -> Mapping[str, str]:
-        """The application's."""
-        return self.application.definition
-
-    @property
-    def figure(self) -> Figure:
-        """The first one."""
-        return self.application.figure_of(self.application.figure[0])
-
-    def expected_seconds(self, pace: Pace) -> float:
-        """Return what the application usually takes, on whichever fabric."""
-        del pace
-        return self.application.usual_seconds or self.application.expect_seconds
-
-    @property
-    def slowness(self) -> float:
-        """Times as long as usually is what it is expected to take generously."""
-        return self.application.expect_seconds / (self.application.usual_seconds or self.application.expect_seconds)
-
-    def tokens(self, place: Place) -> list[str]:
-        """Return the command in the launch's directory, behind what counts the interfaces around it."""
-        values = self._placeholders(place)
-        build, (program, *arguments) = (
-            [filled(token, values) for token in tokens] for tokens in (self.application.build, self.application.command)
-        )
-        found = _found(self.application, build[0] if build else program, self.values, place.build)
-        return counted.wrapped(
-            [program if build else str(found), *arguments],
-            place.directory / counted.AROUND,
-            place.directory,
-            self.environment(place),
-            build=build,
-            front=transports.front(self.application.transport, self.ranks, place),
-        )
-
-    def told_on_nodes(self) -> Mapping[str, str]:
-        """Return what tells its transport the fabric."""
-        return transports.told_on_nodes(self.application.transport)
-
-    def environment(self, place: Place) -> dict[str, str]:
-        """Return the application's variables with their placeholders filled."""
-        values = self._placeholders(place)
-        own = {name: filled(text, values) for name, text in self.application.environment.items()}
-        return {**transports.inherited(self.application.transport), **own}
-
-    def files(self) -> Mapping[str, str]:
-        """Return the input files."""
-        values = self._placeholders()
-        return {name: filled(text, values) for name, text in self.application.files.items()}
-
-    def _placeholders(self, place: Place | None = None) -> dict[str, Value]:
-        rows, columns = grid(self.ranks)
-        files = tuple(self.application.files)
-        known: dict[str, Value] = {
-            "ranks": self.ranks,
-            "nodes": self.nodes or self.ranks,
-            "rows": rows,
-            "columns": columns,
-            **self.application.places,
-        }
-        if place is not None:
-            known["directory"] = str(place.directory)
-            if place.fabric.interface is not None:
-                known["interface"] = place.fabric.interface
-            elif "{interface}" in "".join((*self.application.command, *self.application.environment.values())):
-                raise EnvironmentLacks(
-                    f"application {self.application.name} is told {{interface}}, and fabric {place.fabric.name} has no name of one",
-                    hint="name the interface in the testbed, or take it out of the application",
-                )
-        if files:
-            known["input"] = files[0]
-        return known | self.values | self._scaled(known)
-
-    def _scaled(self, known: Mapping[str, Value]) -> dict[str, Value]:
-        """Return what the rules of weak scaling make of the parameters."""
-        rules = {} if isinstance(self.application.scaling, str) else self.application.scaling
-        return {name: value_of(rule, {**known, **self.values}) for name, rule in rules.items()}
-
-    @property
-    def native_programs(self) -> tuple[str, ...]:
-        """The command's program, if it is one of ours."""
-        program = self.application.command[0]
-        return (program,) if program.startswith("fabricbench-") else ()
-
-    def is_well(self, exit_code: int | None) -> bool:
-        """Tell by the exit codes that it may end with."""
-        return exit_code in self.application.success.exit_codes
-
-    def parse(self, output: Output) -> Parsed | None:
-        """Return what the output holds of figures, success and numbers to be verified."""
-        around = counted.read_around(output.directory / counted.AROUND)
-        if not output.stdout.exists() or (around.exit_code is None and not output.stdout.stat().st_size):
-            return None
-        return Reading(self.application, self.ranks, output, around).parsed()
-
-    def beyond(self) -> Iterator[str]:
-        """Yield the command: any program at all."""
-        if self.application.build:
-            yield f"{self.title}: {join(self.application.build)}"
-        yield f"{self.title}: {join(self.application.command)}"
-        for name, text in self.application.environment.items():
-            yield f"{self.title}: every rank gets {name}={quote(text)}"
-
-
-def _found(application: Application, program: str, values: Mapping[str, Value], build: Path | None) -> Path:
-    found = shutil.which(program)
-    if found is None and program.startswith("fabricbench-"):
-        found = str(native_file(program, build))
-    lacking = (Lacking.of(program),) if found is None else application.lacking(values)
-    if found is None or lacking:
-        raise _lacks(application, lacking)
-    return Path(found).absolute()
-
-
-def _lacks(application: Application, lacking: Sequence[Lacking]) -> EnvironmentLacks:
-    """Return the error for what was looked for here, which every node must have at the same place."""
-    first = lacking[0]
-    is_of_transport = first.what in application.wanted_by_transport
-    get = application.get or (transports.GET[application.transport] if is_of_transport else "")
-    whose = f' for transport = "{application.transport}"' if is_of_transport else ""
-    whats = ", and ".join(f"{one.what}, which {one.why}" for one in lacking)
-    return EnvironmentLacks(
-        f"application {application.name} needs{whose} {whats} (looked for on this machine, {os.uname().nodename})",
-        hint=f"{get if get and first.is_absent else first.action}. It must be at the same place on every node and on this machine; "
-        "where only nodes have it, plan and run on one of them",
-    )
+OF_A_FILE = re.compile(rf"(?<![$@\\]){PLACEHOLDER.pattern}")
+"""Placeholders of a file: `${name}` is a variable of whoever reads it, a shell, LAMMPS or CMake."""
 
 
 class CommandTable(WorkloadTable, Application):
@@ -275,32 +119,24 @@ class CommandTable(WorkloadTable, Application):
     parameters: dict[ParameterName, Annotated[tuple[ReadValue, ...], BeforeValidator(as_tuple)]] = {}
 
     @model_validator(mode="after")
-    def _units_say_what_is_meant(self) -> CommandTable:
-        misleading = self.misleading()
-        if misleading is not None:
-            raise ValueError(misleading)
-        return self
-
-    @model_validator(mode="after")
-    def _searches_its_own_directory(self) -> CommandTable:
-        elsewhere = next((name for name in self.searched if "/" in name or name in ("", ".", "..")), None)
-        if elsewhere is not None:
-            raise ValueError(
-                f"file: found {elsewhere!r}, needed stdout, stderr or the name of a file that the program writes where it starts"
-            )
+    def _is_read_as_it_is_meant(self) -> CommandTable:
+        self.check_figures()
+        self.check_searched_files()
         return self
 
     @model_validator(mode="after")
     def _success_demands_something(self) -> CommandTable:
         if not self.success.found and not self.verify:
-            raise ValueError(
-                "success: nothing tells a good run from one that printed its figure and failed; needed `found`, what a good one "
-                "prints, or a number of its result in [[verify]]"
+            raise KeyProblemError(
+                ("success",),
+                "nothing tells a good run from one that printed its figure and failed; needed `found`, what a good one prints, or "
+                "a number of its result in [[verify]]",
             )
         empty = next((one for one in (*self.success.found, *self.success.absent) if re.search(one, "")), None)
         if empty is not None:
-            raise ValueError(
-                f"success: {empty!r} is found in any output, in an empty one as well; needed what only some have"
+            raise KeyProblemError(
+                ("success",),
+                f"{quoted(empty)} is found in any output, in an empty one as well; needed what only some have",
             )
         return self
 
@@ -309,9 +145,10 @@ class CommandTable(WorkloadTable, Application):
         if self.build and (
             self.transport is not transports.Transport.PVM or not self.command[0].startswith("{directory}/")
         ):
-            raise ValueError(
-                'build: is for transport = "pvm" and a command that begins with {directory}/, where it puts the program; '
-                "others must be on every node"
+            raise KeyProblemError(
+                ("build",),
+                'is for transport = "pvm" and a command that begins with {directory}/, where it puts the program; others must be '
+                "on every node",
             )
         return self
 
@@ -324,13 +161,18 @@ class CommandTable(WorkloadTable, Application):
                 *(one for one, values in self.parameters.items() if not any(isinstance(each, str) for each in values)),
             ]
             if name in (*BUILT_IN, *self.places):
-                raise ValueError(f"scaling: {name} is a name of fabricbench's own; needed another one")
+                raise KeyProblemError(("scaling",), f"{name} is a name of fabricbench's own; needed another one")
             unknown = next((one for one in names_of(rule) if one not in known), None)
             if unknown is not None:
-                raise ValueError(
-                    f"scaling.{name}: {shown(rule)} needs a number {unknown}{did_you_mean(unknown, known)}; "
-                    f"there are {', '.join(known)}"
+                raise KeyProblemError(
+                    ("scaling", name),
+                    f"{shown(rule)} needs a number {unknown}{did_you_mean(unknown, known)}; there are {', '.join(known)}",
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _variables_are_whole(self) -> CommandTable:
+        check_expanded("environment", self.environment)
         return self
 
     @model_validator(mode="after")
@@ -344,30 +186,31 @@ class CommandTable(WorkloadTable, Application):
                     guess = did_you_mean(name, [one for one in known if one != name])
                     why = "is the first of `files`, and there are none" if name == "input" else f"has no value{guess}"
                     raise ValueError(f"{{{name}}} {why}; there are {', '.join(one for one in known if one != name)}")
+        _check_slips(self.files, known)
         used = {name for text in self.templates for name in PLACEHOLDER.findall(text)}
         unused = next((name for name in rules if name not in used), None)
         if unused is not None:
-            raise ValueError(
-                f"scaling: {unused} changes nothing: write {{{unused}}} into the command, a file or a variable"
+            raise KeyProblemError(
+                ("scaling",), f"{unused} changes nothing: write {{{unused}}} into the command, a file or a variable"
             )
         used |= {name for rule in rules.values() for name in names_of(rule)}
         for name, values in self.parameters.items():
             if name in (*built_in, "workload", "figure", "unit"):
-                raise ValueError(f"parameters: {name} is a name of fabricbench's own; needed another one")
+                raise KeyProblemError(("parameters", name), "is a name of fabricbench's own; needed another one")
             if name not in used:
                 meant = did_you_mean(name, sorted(used.difference(built_in)))
                 advice = meant or f": write {{{name}}} into the command, a file or a variable"
-                raise ValueError(f"parameters: {name} changes nothing{advice}")
+                raise KeyProblemError(("parameters", name), f"changes nothing{advice}")
             if not values or len({*map(str, values)}) < len(values):
-                raise ValueError(f"parameters: {name} is {list(values)}, needed at least one value, each once")
+                raise KeyProblemError(
+                    ("parameters", name), f"found {list(values)}, needed at least one value, each once"
+                )
         return self
 
     # The last validator encloses those above, so that what they find can be told of the file as well.
     @model_validator(mode="wrap")
     @classmethod
-    def _with_the_file(
-        cls, data: Any, handler: ModelWrapValidatorHandler[CommandTable], info: ValidationInfo
-    ) -> CommandTable:
+    def _with_the_file(cls, data: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:
         if not isinstance(data, Mapping) or data.get("application") is None:
             return handler(data)
         given = {name: value for name, value in data.items() if name != "application"}
@@ -415,6 +258,17 @@ class CommandTable(WorkloadTable, Application):
                 yield start
 
 
+def _check_slips(files: Mapping[str, str], known: Sequence[str]) -> None:
+    """Raise KeyProblemError for braces in a file that are nearly a placeholder of ours; others are the program's own."""
+    for file, text in files.items():
+        for name in OF_A_FILE.findall(text):
+            if name not in known and (guess := did_you_mean(name, list(known))):
+                raise KeyProblemError(
+                    ("files", file),
+                    f"{{{name}}} has no value{guess} Braces that are the program's own may have a blank in them, {{ {name} }}",
+                )
+
+
 def shipped_table(name: str) -> CommandTable:
     """Return one of the applications that come with fabricbench, as a campaign has it that names it and nothing else."""
     return CommandTable.model_validate({"kind": "command", "application": name})
@@ -432,30 +286,23 @@ def _beside_the_campaign(name: Any, info: ValidationInfo) -> Path:
             f"application: found {name!r}{did_you_mean(name, known)}; needed one of {', '.join(known)}, or the path of a TOML file"
         )
     folder = (info.context or {}).get("folder")
-    beside = Path(folder) / Path(name).expanduser() if folder is not None else Path(name).expanduser()
-    return beside if beside.exists() else Path(name).expanduser()
+    beside = Path(folder) / expanded(name) if folder is not None else expanded(name)
+    return beside if beside.exists() else expanded(name)
 
 
 def _told_of_the_file(error: ValidationError, path: Path, given: Mapping[str, Any]) -> ValidationError:
     """Return the same problems, those that do not stand in the campaign (`given`) with the file's name and its keys."""
     told = []
     for detail in mistakes(error):
-        kind: str | PydanticCustomError = detail["type"]
-        place: tuple[int | str, ...] = detail["loc"]
-        if not _stands_in(given, place or _place_said(detail["msg"])):
-            text = f"{path}: {problem_of(detail, CommandTable)}"
-            kind, place = PydanticCustomError("value_error", "{text}", {"text": text}), ("application",)
-        told.append(InitErrorDetails(type=kind, loc=place, input=detail["input"], ctx=detail.get("ctx", {})))
+        one = InitErrorDetails(type=detail["type"], loc=detail["loc"], input=detail["input"], ctx=detail.get("ctx", {}))
+        if not _stands_in(given, place_of(detail)):
+            of_the_file = KeyProblemError(("application",), f"{path}: {problem_of(detail, CommandTable)}")
+            one = InitErrorDetails(type="value_error", loc=(), input=detail["input"], ctx={"error": of_the_file})
+        told.append(one)
     return ValidationError.from_exception_data(CommandTable.__name__, told)
 
 
-def _place_said(message: str) -> tuple[str, ...]:
-    """Return the keys that a message begins with: `parameters: n changes nothing`, `scaling.n: ...`."""
-    found = re.match(r"(\w+)(?:\.|: )(\w*)", message.removeprefix("Value error, "))
-    return found.groups() if found else ()
-
-
-def _stands_in(given: Mapping[str, Any], place: tuple[int | str, ...]) -> bool:
+def _stands_in(given: Mapping[str, Any], place: Place) -> bool:
     if not place:
         return False
     table = given.get(str(place[0]))

@@ -1,13 +1,15 @@
 """Runs a program and writes down what happened around it.
 
-`python -I -S counted.py FILE [--in FOLDER] [--set A=B] [--inherited A=B] [--build JSON] [--front JSON] -- PROGRAM...`
+`python -I -S counted.py FILE [--in FOLDER] [--fabric WHERE] [--set A=B] [--inherited A=B] [--build JSON] [--front JSON] --
+PROGRAM...`
 
-For MPI programs that know nothing of fabricbench: on rank 0 this counts what the network interfaces carry around the whole
-program, start and end included, and on every other rank it becomes the program. Before that it enters the directory where the
-launch's files lie (rank 0 must find it, others need not), sets variables, and writes to stdout a line of where each rank is and,
-on rank 0, one of the MPI library: stdout reaches rank 0's host from every node, files need not. `--build` are tokens that make
-the program, on rank 0 and before anything is counted; `--front` are tokens in front of it, which start it in the end. Only the
-standard library, and every descriptor stays open: some MPI starters talk to their ranks through one.
+For MPI programs that know nothing of fabricbench: on rank 0, and on one rank of every other host, this counts what the network
+interfaces carry around the whole program, start and end included; on every other rank it becomes the program. Before that it
+enters the directory where the launch's files lie (rank 0 must find it, others need not), sets variables, and writes to stdout a
+line of where each rank is, with its interface in the fabric (`--fabric` is that by name, or the subnet), on rank 0 one of the MPI
+library, and in the end one of what another host counted: stdout reaches rank 0's host from every node, files need not. `--build`
+are tokens that make the program, on rank 0 and before anything is counted; `--front` are tokens in front of it, which start it in
+the end. Only the standard library, and every descriptor stays open: some MPI starters talk to their ranks through one.
 """
 
 from __future__ import annotations
@@ -17,7 +19,10 @@ import hashlib
 import json
 import os
 import re
+import resource
 import shutil
+import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -26,7 +31,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+if __name__ == "__main__":  # run by its path, without the packages of this installation
+    sys.path.append(str(Path(__file__).parents[2]))
+
+from fabricbench.testbed.own_interface import interface_of
+
 AROUND = "around.json"
+MOST_AROUND_BYTES = 1024 * 1024
+"""Of that: an interface takes a hundred."""
 """The file in a launch's directory that `main` writes."""
 
 Counters = dict[str, tuple[int, ...]]
@@ -48,6 +60,9 @@ RANK_VARIABLES = (
 )
 """Where a starter tells a process its rank before MPI_Init; a batch job's own last, which is there beside another starter's."""
 
+SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "JSM_NAMESPACE_SIZE", "FLUX_JOB_SIZE")
+"""Where it tells how many there are; a batch job's own number is that of the job, not of the launch."""
+
 PRELOAD = "LD_PRELOAD"
 
 RANK = "FABRICBENCH_RANK"
@@ -56,10 +71,19 @@ RANK = "FABRICBENCH_RANK"
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
 """What programs and their libraries take their number of threads from."""
 
-CANNOT_START = 127
+CLOCKS_APART = 0.001
+"""What the clocks of a program and ours may differ in: one that is being brought to the right time is 0.05 % fast at most."""
 
-RANK_LINE, MPI_LINE = "fabricbench-rank: ", "fabricbench-mpi: "
-"""How lines of a rank (JSON) and of the MPI library's version begin."""
+CANNOT_START = 127
+CANNOT_WRITE = 74
+"""EX_IOERR of sysexits.h."""
+
+RANK_LINE, MPI_LINE, TRAFFIC_LINE = "fabricbench-rank: ", "fabricbench-mpi: ", "fabricbench-traffic: "
+"""How lines of a rank (JSON), of the MPI library's version and of what a host counted (JSON) begin."""
+
+MOST_COUNTERS = 16
+"""Of those that a host other than rank 0's tells of, which carried most: a line that is longer than what a pipe takes at once may
+come in pieces, and a host of many containers has hundreds."""
 
 LIBRARY = re.compile(r"^\s*libmpi(?:ch)?\.so\S* => (?P<path>/\S+)", re.MULTILINE)
 """Of what the loader lists: MPICH's, Open MPI's, Intel's."""
@@ -73,6 +97,9 @@ print(text.value.decode(errors="replace").splitlines()[0])
 """Run in a process of its own: a library that is loaded for this only must not be able to end the launch."""
 
 ASK_SECONDS = 10.0
+
+OWN_TO_PYTHON = (signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ)
+"""Signals that do not end a process of Python as they do others."""
 
 MOST_HASHED = 64 * 1024 * 1024
 """Of a file that is an argument: a larger one would hold up the launch."""
@@ -89,6 +116,14 @@ def rank(inherited: dict[str, str]) -> int:
     return int(next(iter([*own, *told.values()]), "0"))
 
 
+def size(inherited: dict[str, str]) -> int | None:
+    """Return of how many ranks the starter told this process that it is one; None if it did not tell."""
+    told = (
+        os.environ[name] for name in SIZE_VARIABLES if os.environ.get(name, "").isdecimal() and name not in inherited
+    )
+    return int(next(told, "0")) or None
+
+
 def set_variables(asked: dict[str, str]) -> None:
     """Set variables by the rule of `launch/starting.py`: each replaces what was set, LD_PRELOAD is joined behind it."""
     before = os.environ.get(PRELOAD)
@@ -99,10 +134,40 @@ def set_variables(asked: dict[str, str]) -> None:
         os.environ[PRELOAD] = before
 
 
-def rank_line(number: int, pid: int) -> str:
-    """Return the line that tells where a rank is."""
+def rank_line(number: int, pid: int, of_ranks: int | None = None, interface: str | None = None) -> str:
+    """Return the line that tells where a rank is, of how many it is one, and its interface in the fabric, if these are known."""
     info = {"rank": number, "host": os.uname().nodename, "pid": pid, "cpus": sorted(os.sched_getaffinity(0))}
+    info |= {} if of_ranks is None else {"of_ranks": of_ranks}
+    info |= {"interface": interface} if interface else {}
     return f"{RANK_LINE}{json.dumps(info)}\n"
+
+
+def traffic_line(carried: dict[str, dict[str, Any]], interface: str | None) -> str:
+    """Return the line that tells what this host counted, without what counted nothing; the interface in the fabric always."""
+
+    def weight(name: str) -> int:
+        one = carried[name]
+        return 2**64 if name == interface else int(one["sent"] + one["received"]) + (not one["is_counted"])
+
+    told = [name for name in sorted(carried, key=weight, reverse=True) if weight(name)][:MOST_COUNTERS]
+    info = {"host": os.uname().nodename, "interfaces": {name: carried[name] for name in told}}
+    return f"{TRAFFIC_LINE}{json.dumps(info)}\n"
+
+
+def host_turn(file: Path) -> socket.socket | None:
+    """Take the part of the rank that counts for its host; None where another of the launch has it.
+
+    Its sign is a name that the kernel gives away once in each network namespace, which is also where interfaces are counted, and
+    takes back when the process ends. `file` is the launch's, the same on every rank.
+    """
+    mark = hashlib.sha256(f"{os.getuid()} {file}".encode()).hexdigest()
+    sign = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    try:
+        sign.bind(f"\0fabricbench-counted-{mark}")
+    except OSError:
+        sign.close()
+        return None
+    return sign
 
 
 def mpi_library(program: str) -> str | None:
@@ -134,13 +199,15 @@ def wrapped(
     directory: Path | None = None,
     environment: dict[str, str] | None = None,
     *,
+    fabric: str = "",
     build: list[str] | None = None,
     front: list[str] | None = None,
 ) -> list[str]:
-    """Return the tokens that run a program under this, as each rank runs them."""
+    """Return the tokens that run a program under this, as each rank runs them; `fabric` says where a host finds its interface."""
     tokens = [sys.executable, "-I", "-S", __file__, str(file)]
     tokens += ["--in", str(directory)] if directory is not None else []
-    inherited = {name: os.environ[name] for name in RANK_VARIABLES if name in os.environ}
+    tokens += ["--fabric", fabric] if fabric else []
+    inherited = {name: os.environ[name] for name in (*RANK_VARIABLES, *SIZE_VARIABLES) if name in os.environ}
     tokens += [token for name, value in inherited.items() for token in ("--inherited", f"{name}={value}")]
     tokens += [token for name, value in (environment or {}).items() for token in ("--set", f"{name}={value}")]
     tokens += ["--build", json.dumps(build)] if build else []
@@ -236,16 +303,27 @@ class Around:
     """Of each argument that names a file which the program left as it was; empty of others."""
     threads: str = ""
     """The variables that told it how many threads to start: `OMP_NUM_THREADS=1`."""
+    lasted_ns: int | None = None
+    """How long it ran by a clock that nobody sets; None of earlier versions."""
+
+    @property
+    def lasted_seconds(self) -> float | None:
+        """How long it ran, by whichever clock that was longer: the program may have read either."""
+        if self.started_unix_ns is None or self.finished_unix_ns is None:
+            return None
+        return max(self.finished_unix_ns - self.started_unix_ns, self.lasted_ns or 0) * 1e-9
 
 
 def read_around(path: Path) -> Around:
     """Return what `main` wrote; nothing where it wrote nothing, or something else."""
     try:
-        found = Around(**json.loads(path.read_text()))
-        numbers = (found.exit_code, found.started_unix_ns, found.finished_unix_ns)
+        with path.open("rb") as file:
+            found = Around(**json.loads(file.read(MOST_AROUND_BYTES)))
+        numbers = [found.exit_code, found.started_unix_ns, found.finished_unix_ns]
+        numbers += [] if found.lasted_ns is None else [found.lasted_ns]
         texts = (found.program, found.program_sha256, found.threads, *found.arguments_sha256)
         counts = [count for each in found.interfaces.values() for count in (each["sent"], each["received"])]
-    except (OSError, ValueError, TypeError, AttributeError, KeyError):
+    except (OSError, ValueError, TypeError, AttributeError, KeyError, RecursionError):
         return Around()
     is_ours = all(type(one) is int and 0 <= one < 2**63 for one in (*numbers, *counts))
     is_ours = is_ours and all(isinstance(one, str) for one in texts)
@@ -271,13 +349,14 @@ def _stamp(name: str) -> tuple[int, int] | None:
 
 @dataclass
 class _Asked:
-    """The command line: the file to write, the directory to be in, what to set, what was inherited, the program.
+    """The command line: the file to write, the directory to be in, the fabric, what to set, what was inherited, the program.
 
     What makes the program and what stands in front of it are empty where nothing does.
     """
 
     file: Path
     directory: str | None
+    fabric: str
     environment: dict[str, str]
     inherited: dict[str, str]
     command: list[str]
@@ -287,12 +366,12 @@ class _Asked:
 
 def _asked(arguments: list[str]) -> _Asked:
     end = arguments.index("--")
-    options, directory = arguments[1:end], None
+    options, places = arguments[1:end], {"--in": "", "--fabric": ""}
     variables: dict[str, dict[str, str]] = {"--set": {}, "--inherited": {}}
     tokens: dict[str, list[str]] = {"--build": [], "--front": []}
     for option, value in zip(options[::2], options[1::2], strict=True):
-        if option == "--in":
-            directory = value
+        if option in places:
+            places[option] = value
         elif option in tokens:
             tokens[option] = json.loads(value)
         else:
@@ -300,7 +379,13 @@ def _asked(arguments: list[str]) -> _Asked:
             variables[option][name] = text
     command = arguments[end + 1 :]
     return _Asked(
-        Path(arguments[0]), directory, variables["--set"], variables["--inherited"], command, *tokens.values()
+        Path(arguments[0]),
+        places["--in"] or None,
+        places["--fabric"],
+        variables["--set"],
+        variables["--inherited"],
+        command,
+        *tokens.values(),
     )
 
 
@@ -314,20 +399,38 @@ def _built(tokens: list[str]) -> None:
         raise OSError(0, f"ended with {made.returncode}, so the program is not built", tokens[0])
 
 
+def _counted_apart(whole: list[str], interface: str | None) -> int:
+    """Run the program of a rank that counts for a host other than rank 0's; end as it does, of a signal as well."""
+    before = read_traffic()
+    child = os.posix_spawnp(whole[0], whole, os.environ)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    write_line(traffic_line(carried_since(before), interface))
+    if code < 0:
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # it is the program's that tells something
+        if -code in OWN_TO_PYTHON:
+            signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    return code
+
+
 def main(arguments: list[str]) -> int:
     """Run the program; return its exit code, 128 + N for a signal N, as a shell does."""
     asked = _asked(arguments)
     command = asked.command
     try:
         number = rank(asked.inherited)
-        write_line(rank_line(number, os.getpid()))
+        interface = interface_of(asked.fabric) if asked.fabric else None
+        write_line(rank_line(number, os.getpid(), size(asked.inherited), interface))
         if asked.directory is not None and (number == 0 or Path(asked.directory).is_dir()):
             os.chdir(asked.directory)
         set_variables(asked.environment)
         os.environ[RANK] = str(number)
         whole = [*asked.front, *command]
-        if number != 0:
+        sign = host_turn(asked.file)
+        if number != 0 and sign is None:
             os.execvp(whole[0], whole)  # noqa: S606 - tokens, never a shell string
+        if number != 0:
+            return _counted_apart(whole, interface)
         if asked.build:
             _built(asked.build)
         write_line(f"{MPI_LINE}{mpi_library(command[0]) or ''}\n")
@@ -340,21 +443,37 @@ def main(arguments: list[str]) -> int:
             "started_unix_ns": time.time_ns(),
             "threads": " ".join(f"{name}={os.environ[name]}" for name in THREADS if name in os.environ),
         }
-        before = read_traffic()
+        before, begun = read_traffic(), time.monotonic_ns()
         child = os.posix_spawnp(whole[0], whole, os.environ)
         asked.file.with_name(BEGUN).touch()
     except OSError as error:
         sys.stderr.write(f"{error.filename or command[0]}: {error.strerror}\n")
         return CANNOT_START
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    about["lasted_ns"] = time.monotonic_ns() - begun
     carried, finished = carried_since(before), time.time_ns()
     code = code if code >= 0 else 128 - code
     about["arguments_sha256"] = [
         digest if _stamp(name) == before_it else ""  # else it is what the program writes
         for name, digest, before_it in zip(command[1:], hashes, stamps, strict=True)
     ]
-    asked.file.write_text(json.dumps({**about, "finished_unix_ns": finished, "exit_code": code, "interfaces": carried}))
+    found = {**about, "finished_unix_ns": finished, "exit_code": code, "interfaces": carried}
+    try:
+        _write(asked.file, json.dumps(found))
+    except OSError as error:
+        sys.stderr.write(f"{asked.file}: {error.strerror}\n")
+        return CANNOT_WRITE
     return code
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file whole or not at all, and on the disk: some file servers tell of a full one only then."""
+    draft = path.with_name(f"{path.name}.new")
+    with draft.open("w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
 
 
 if __name__ == "__main__":

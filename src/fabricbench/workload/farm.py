@@ -25,21 +25,24 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
 
-from fabricbench.configuration import did_you_mean
+from fabricbench.configuration import did_you_mean, expanded
 from fabricbench.errors import UsageError
 from fabricbench.model import Model
 from fabricbench.native import native_file
 from fabricbench.quantity import Bytes, format_bytes, parse_bytes, parse_seconds
+from fabricbench.record.farm_jobs import MOST_NAMED
 from fabricbench.record.farm_lines import (
     ATTEMPTS,
     DONE,
+    INPUTS_FACT,
     JOBS,
+    JOBS_DONE_FACT,
     LOST,
     MOST_AT_ONCE,
     MOST_JOBS,
-    MOST_NAMED,
     MOST_OUTPUT_BYTES,
     MOST_RETRIES,
+    OUTPUTS_FACT,
     RETRIED,
     STAGED_BYTES,
     STAGING_SHARE,
@@ -55,6 +58,7 @@ from fabricbench.record.workload_cells import (
     Failed,
     Figure,
     FigureFound,
+    RanksFound,
     Told,
 )
 from fabricbench.workload.adapter import (
@@ -113,7 +117,7 @@ def _read_input(value: Any, info: ValidationInfo) -> Any:
         except ValueError as error:
             raise ValueError(f"{error}; a path has a / in it: ./{value}") from None
     folder = (info.context or {}).get("folder")
-    path = Path(value).expanduser()
+    path = expanded(value)
     return str((Path(folder) / path if folder is not None else path).absolute())
 
 
@@ -364,8 +368,11 @@ def _parsed(record: FarmRecord, farm: Farm) -> Parsed:
         failed=failed,
         damage=record.damage,
         interfaces=footer.interfaces if footer is not None else {},
+        found=RanksFound(len(header.ranks), mpi_library=header.mpi_library),
     )
-    return Parsed(told=told, figures=figures, checks=tuple(_checks(record)), fixed=_fixed(record, farm))
+    return Parsed(
+        told=told, figures=figures, checks=tuple(_checks(record)), fixed=_fixed(record, farm), jobs=record.jobs
+    )
 
 
 def _figures(record: FarmRecord) -> tuple[FigureFound, ...]:
@@ -413,12 +420,12 @@ def _checks(record: FarmRecord) -> Iterator[CheckFound]:
 
 
 def _fixed(record: FarmRecord, farm: Farm) -> dict[str, str]:
-    """Return what must be the same on all fabrics: which jobs were done, of which inputs, with which outputs."""
+    """Return which jobs were done, and what must be the same wherever the same ones were: their inputs and outputs."""
     if record.header is None:
         return {}
-    outputs = {"outputs of the jobs": record.digest_of_outputs()} if farm.same_output else {}
-    inputs = {"inputs of the jobs": record.digest_of_inputs()}
-    return {"jobs done": record.jobs_done, MPI_FACT: record.header.mpi_library, **inputs, **outputs}
+    outputs = {OUTPUTS_FACT: record.digest_of_outputs()} if farm.same_output else {}
+    inputs = {INPUTS_FACT: record.digest_of_inputs()}
+    return {JOBS_DONE_FACT: record.jobs_done, MPI_FACT: record.header.mpi_library, **inputs, **outputs}
 
 
 FARM = Kind(

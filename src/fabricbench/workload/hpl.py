@@ -36,7 +36,7 @@ from fabricbench.record.kernel_lines import KernelRun
 from fabricbench.record.workload_cells import Figure, FigureFound
 from fabricbench.testbed.model import WITHOUT_NUL
 from fabricbench.workload.adapter import Kind, LeftOut, Place, Ranks, Seats, Start, WorkloadTable, seated
-from fabricbench.workload.command import grid as square_grid
+from fabricbench.workload.command_start import grid as square_grid
 from fabricbench.workload.kernel_program import EACH_ONCE, ONE_OR_MORE, KernelProgramStart
 from fabricbench.workload.pace import MESSAGE_SECONDS, Pace
 
@@ -118,6 +118,11 @@ class HplStart(KernelProgramStart):
     def memory_bytes(self) -> float:
         """The matrix."""
         return 8.0 * self.n * self.n
+
+    def essence(self, place: Place) -> object:
+        """Return what it is told but for the BLAS, which is looked for where it starts."""
+        del place
+        return self.model_dump_json()
 
     def options(self, place: Place) -> Mapping[str, object]:
         """Return its parameters, and the BLAS where the program would not find it by itself."""

@@ -79,11 +79,15 @@ class KernelProgramStart(Start):
     def tokens(self, place: Place) -> list[str]:
         """Return its tokens: the record goes into the launch's directory."""
         record = place.directory / KERNEL_RECORDS
-        options = {**self.options(place), "repeat": self.repetitions, "output": record}
+        options = {**self.options(place), "ranks": self.ranks, "repeat": self.repetitions, "output": record}
         words = (word for name, value in options.items() for word in (f"--{name}", str(value)))
         return [str(native_file(self.program, place.build)), *words, *place.interface_options]
 
-    def is_well(self, exit_code: int | None) -> bool:
+    def essence(self, place: Place) -> object:
+        """Return what its program is told: an option of which the model has nothing changes nothing."""
+        return self.program, self.ranks, self.repetitions, dict(self.options(place))
+
+    def is_success(self, exit_code: int | None) -> bool:
         """Tell whether it ran to its end, whatever its result."""
         return exit_code in (VERIFIED, WRONG)
 

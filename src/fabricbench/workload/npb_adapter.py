@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 from statistics import median
@@ -23,12 +24,13 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from fabricbench.configuration import expanded
 from fabricbench.model import Pattern
 from fabricbench.native import native_file
 from fabricbench.record.kernel_lines import KernelRecord
 from fabricbench.record.launch import KERNEL_RECORDS
 from fabricbench.record.lines import InterfaceBytes
-from fabricbench.record.workload_cells import COMMUNICATION_SHARE, Figure, FigureFound, told_by_kernel
+from fabricbench.record.workload_cells import COMMUNICATION_SHARE, Failed, Figure, FigureFound, told_by_kernel
 from fabricbench.testbed.model import WITHOUT_NUL
 from fabricbench.workload import counted
 from fabricbench.workload.adapter import (
@@ -42,9 +44,12 @@ from fabricbench.workload.adapter import (
     Seats,
     Start,
     WorkloadTable,
+    is_cut,
     read_output,
     seated,
+    told_around,
 )
+from fabricbench.workload.counted import CLOCKS_APART
 from fabricbench.workload.kernel_program import checks_of, fixed_by
 from fabricbench.workload.npb import (
     BENCHMARKS,
@@ -87,7 +92,7 @@ def _known(allowed: tuple[str, ...], what: str) -> AfterValidator:
 
 def _located(value: str) -> str:
     """Return a folder as an absolute path: a launch starts elsewhere."""
-    return value if value in (OWN, OFFICIAL) else str(Path(value).expanduser().absolute())
+    return value if value in (OWN, OFFICIAL) else str(expanded(value).absolute())
 
 
 class KernelStart(Start):
@@ -139,12 +144,15 @@ class KernelStart(Start):
         if not self.is_own:
             folder = None if self.program == OFFICIAL else Path(self.program)
             found = find_official(self._kernel, self.problem_class, self.ranks, folder).absolute()
-            return counted.wrapped(official_program(found), place.directory / counted.AROUND)
-        run = NpbRun(kernel=self._kernel, problem_class=self.problem_class, repetitions=self.repetitions)
+            around = place.directory / counted.AROUND
+            return counted.wrapped(official_program(found), around, fabric=place.fabric.where)
+        run = NpbRun(
+            kernel=self._kernel, problem_class=self.problem_class, repetitions=self.repetitions, ranks=self.ranks
+        )
         program = native_file(PROGRAM, place.build)
         return [*npb_program(run, place.directory / KERNEL_RECORDS, program), *place.interface_options]
 
-    def is_well(self, exit_code: int | None) -> bool:
+    def is_success(self, exit_code: int | None) -> bool:
         """Tell whether it ran to its end, whatever its results."""
         return exit_code in (VERIFIED, WRONG) if self.is_own else exit_code == 0
 
@@ -161,7 +169,7 @@ class KernelStart(Start):
             return _parsed(read_npb(path))
         around = counted.read_around(output.directory / counted.AROUND)
         carried = {name: InterfaceBytes(**each) for name, each in around.interfaces.items()}
-        return _parsed(parse_official(read_output(path)), carried)
+        return _of_others(_parsed(parse_official(read_output(path)), carried), path, around.lasted_seconds)
 
     @property
     def native_programs(self) -> tuple[str, ...]:
@@ -243,6 +251,21 @@ def _parsed(kernel: KernelRecord, interfaces: Mapping[str, InterfaceBytes] | Non
         fixed=fixed_by(kernel),
         kernel=kernel,
     )
+
+
+def _of_others(parsed: Parsed, stdout: Path, lasted: float | None) -> Parsed:
+    """Return what an official program printed with what its processes said around it; no time of it is longer than it ran."""
+    about = told_around(read_output(stdout))
+    told = replace(parsed.told, other_hosts=about.other_hosts)
+    if told.found is not None:
+        told = replace(told, found=replace(about.found(is_cut=is_cut(stdout)), count=told.found.count))
+    printed, last_digit = sum(told.seconds), (told.clock_resolution_ns or 0.0) * 1e-9
+    if lasted is None or printed <= lasted * (1 + CLOCKS_APART) + last_digit:
+        return replace(parsed, told=told)
+    reason = (
+        f"it printed {printed:g} s, and the launch that printed it took {lasted:.3g} s, which no time of it can exceed"
+    )
+    return replace(parsed, told=replace(told, failed=told.failed or Failed(reason, is_wrong=False)), figures=())
 
 
 def _word(program: str) -> str:

@@ -14,7 +14,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter
 
-from fabricbench.configuration import shortened, shown
+from fabricbench.configuration import MOST_QUOTED, shown
+from fabricbench.printable import shortened
 
 FUNCTIONS: Mapping[str, Callable[[float], float]] = MappingProxyType(
     {
@@ -65,7 +66,7 @@ def names_of(rule: str) -> tuple[str, ...]:
                 pending.append(argument)
             case other:
                 raise ValueError(
-                    f"{shown(rule)}: {shortened(ast.unparse(other))} is no number, name, + - * / ** or one of "
+                    f"{shown(rule)}: {shortened(ast.unparse(other), MOST_QUOTED)} is no number, name, + - * / ** or one of "
                     f"{', '.join(FUNCTIONS)} of one number"
                 )
     return tuple(found)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from fabricbench.analysis.caution import machine, numbers
+from fabricbench.analysis.caution import machine, numbers, rdma
 from fabricbench.analysis.findings import Caution, Severity
+from fabricbench.analysis.hosts import host_findings
 from fabricbench.analysis.material import Material
 from fabricbench.analysis.wording import enumeration
 
@@ -18,22 +19,29 @@ __all__ = ["CHECKS", "find_warnings"]
 CHECKS: tuple[Callable[[Material], Iterator[Caution]], ...] = (
     numbers.invalid_launches,
     numbers.foreign_launches,
+    numbers.import_notes,
+    numbers.unlike_tools,
     numbers.unproven_launches,
     numbers.dead_switches,
     machine.emulated,
+    host_findings,
     machine.beyond_the_wire,
     machine.memory_control,
+    machine.throttled,
     machine.unpaired_runs,
     numbers.failed_nodes,
     machine.unlike_nodes,
     numbers.missing_launches,
+    numbers.unequal_starts,
     numbers.unusual_ends,
     numbers.wide_gaps,
     numbers.drifts,
     numbers.ratio_drifts,
     numbers.outlying_launches,
     numbers.losses,
-    numbers.one_sided_port_events,
+    rdma.port_events,
+    rdma.unlike_ends,
+    rdma.unlike_fabrics,
     numbers.few_launches,
     machine.ladder_order,
     machine.slow_pairs,

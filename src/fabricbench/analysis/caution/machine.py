@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from fabricbench.analysis.findings import Caution, CellKey, LadderStep, Replication, Severity
+from fabricbench.analysis.findings import Caution, CellKey, Doubt, LadderStep, Replication, Severity
 from fabricbench.analysis.instrument import (
     RECEIVED,
     TAIL_ONLY,
-    Doubt,
+    LateSwitch,
     counted_by_switch,
     doubt_of,
     impossible,
@@ -25,7 +25,8 @@ from fabricbench.analysis.material import Material, Tally, name_of, note_shares,
 from fabricbench.analysis.measured import CellMeasured, Side
 from fabricbench.analysis.wording import enumeration, faster, how_much, named, percent, what
 from fabricbench.model import Layer
-from fabricbench.patterns import PATTERNS, Family
+from fabricbench.pattern_facts import Family
+from fabricbench.patterns import PATTERNS
 from fabricbench.quantity import count, format_seconds
 from fabricbench.record.lines import RankInfo
 from fabricbench.record.provenance import Origin
@@ -38,6 +39,9 @@ LATE_SHARE = 0.1
 """Of the time: what later starts add is no longer small beside it."""
 CLOCK_SHARE = 0.05
 """Of the time: clocks that are known less well may be part of it. The measurer refuses those that shifted by as much."""
+
+THROTTLED_SHARE = 0.001
+"""Of a launch's time: a quota withheld the processors for long enough to be in the tail of a test of a second."""
 
 MOST_DIFFERENCES = 5
 """Between nodes, as one warning tells them; the inventory has all."""
@@ -54,6 +58,19 @@ def memory_control(material: Material) -> Iterator[Caution]:
             "the machine changed between the launches, so differences of this size between fabrics mean nothing"
         )
         yield warn(Severity.WARNING, "memory control", text)
+
+
+def throttled(material: Material) -> Iterator[Caution]:
+    """Launches from which a quota withheld processors; beyond a share of their time they are invalid, and told as such."""
+    for side in material.sides:
+        shares = [launch.summary.facts.throttled_share or 0.0 for launch in side.launches]
+        hurt = [share for share in shares if share > THROTTLED_SHARE]
+        if hurt:
+            text = (
+                f"a quota (of a container, say) withheld processors in {len(hurt)} of {count(len(shares), 'launch')}, for up to "
+                f"{percent(max(hurt))} of its time: every rank stood still then, which is in the tails and may be in the medians"
+            )
+            yield warn(Severity.WARNING, side.name, text)
 
 
 def ladder_order(material: Material) -> Iterator[Caution]:
@@ -116,10 +133,11 @@ def _switch(side: Side, compared: set[CellKey]) -> Iterator[Caution]:
         yield from _switch_over_its_life(side)
 
 
-def _times(cell: CellMeasured, doubt: Doubt) -> str:
+def _times(cell: CellMeasured, doubt: LateSwitch) -> str:
     """Return `67 times the tcp round trip of 64 B`."""
     name = name_of(cell)
-    return times(doubt.factor, f"the {name}" if cell.key.metric.is_time else f"the time in which {name} was measured")
+    noun = f"the {name}" if cell.key.metric.is_time else f"the time in which {name} was measured"
+    return "".join(map(str, times(doubt.factor, noun)))
 
 
 def _share(cell: CellMeasured, share: float) -> str:
@@ -206,7 +224,7 @@ def beyond_the_wire(material: Material) -> Iterator[Caution]:
         yield from _launches_beyond_the_wire(side, reasons)
 
 
-def _launches_beyond_the_wire(side: Side, told: Mapping[CellKey, str]) -> Iterator[Caution]:
+def _launches_beyond_the_wire(side: Side, told: Mapping[CellKey, Doubt]) -> Iterator[Caution]:
     """Name the launches whose own value the wire does not allow, of tests whose level it does."""
     found: dict[str, list[str]] = {}
     for key, cell in side.cells.items():
@@ -216,7 +234,7 @@ def _launches_beyond_the_wire(side: Side, told: Mapping[CellKey, str]) -> Iterat
         yield warn(Severity.WARNING, f"launch {launch}", f"{named(what_)}, which cannot be; it is kept")
 
 
-def _reasons(side: Side, keys: Sequence[CellKey], reasons: Mapping[CellKey, str]) -> str:
+def _reasons(side: Side, keys: Sequence[CellKey], reasons: Mapping[CellKey, Doubt]) -> str:
     return named([f"{name_of(side.cells[key])} is {reasons[key]}" for key in keys])
 
 
@@ -229,10 +247,13 @@ def unpaired_runs(material: Material) -> Iterator[Caution]:
         )
         yield warn(Severity.WARNING, "before and after", text)
     if any(
-        pairing.replication is Replication.RUNS and min(len(pairing.a.runs), len(pairing.b.runs)) < MINIMUM_LAUNCHES
+        pairing.are_runs and min(len(pairing.a.runs), len(pairing.b.runs)) < MINIMUM_LAUNCHES
         for pairing in material.pairings
     ):
-        text = f"two runs on a side tell hardly anything of how runs differ; {MINIMUM_LAUNCHES} on each are the least"
+        text = (
+            f"fewer than {MINIMUM_LAUNCHES} runs on a side tell hardly anything of how its runs differ: they are taken to "
+            f"differ as those of the other side do, if that has {MINIMUM_LAUNCHES}"
+        )
         yield warn(Severity.WARNING, "before and after", text)
 
 
@@ -252,7 +273,7 @@ def random_order(material: Material) -> Iterator[Caution]:
     """The seed behind the order of launches."""
     ours = [side for side in material.sides if any(launch.origin is not Origin.IMPORTED for launch in side.launches)]
     for run in {id(side.run): side.run for side in ours}.values():
-        text = f"the fabrics' order within each block is random, from seed {run.manifest.seed}"
+        text = f"the fabrics' order within each block was drawn, from seed {run.manifest.seed}"
         yield warn(Severity.NOTE, f"run {run.path.name}", text)
 
 

@@ -10,18 +10,22 @@ from shlex import quote
 import numpy as np
 from numpy.typing import NDArray
 
+from fabricbench.analysis.change import is_change
 from fabricbench.analysis.equal_work import differences
 from fabricbench.analysis.findings import Caution, Severity
 from fabricbench.analysis.gaps import find_gaps, wide
+from fabricbench.analysis.lost_launches import unequal_starts as find_unequal_starts
 from fabricbench.analysis.material import Material, Tally, name_of, note_shares, warn
 from fabricbench.analysis.measured import CellMeasured, Side
 from fabricbench.analysis.wording import MOST_NAMED, enumeration, named, percent
 from fabricbench.model import Layer, Metric, Pattern
 from fabricbench.quantity import count, format_duration, with_ranges, without_numbers
-from fabricbench.record.manifest import WITHOUT, lost_by
+from fabricbench.record.account import account_of
+from fabricbench.record.import_notes import DATATYPE, note_words, tool_differences
+from fabricbench.record.manifest import lost_by
 from fabricbench.record.outcome import LaunchOutcome
-from fabricbench.record.port_counters import PortEvent
 from fabricbench.record.provenance import Origin, Proof
+from fabricbench.record.setup import lost_words
 from fabricbench.statistics.correction import benjamini_hochberg
 from fabricbench.statistics.dependence import Trend, trend
 from fabricbench.statistics.order import median_interval
@@ -68,6 +72,35 @@ def foreign_launches(material: Material) -> Iterator[Caution]:
             if origin is Origin.IMPORTED:
                 text += ". Nobody knows whether the order was random, and which launches were measured side by side"
             yield warn(Severity.WARNING, side.name, text)
+
+
+def import_notes(material: Material) -> Iterator[Caution]:
+    """Tell what of imported texts was left out, repaired or is in doubt."""
+    for side in material.sides:
+        notes = note_words(note for launch in side.launches for note in launch.summary.facts.import_notes)
+        for text in notes[:MOST_NAMED]:
+            yield warn(Severity.WARNING, side.name, text)
+        if len(notes) > MOST_NAMED:
+            more = count(len(notes) - MOST_NAMED, "more such note")
+            yield warn(Severity.WARNING, side.name, f"{more} in import_notes of its launches' launch.json")
+
+
+def unlike_tools(material: Material) -> Iterator[Caution]:
+    """Tell in what the programs differ that measured imported sides."""
+    imported = {
+        side.name: side for side in material.sides if any(one.origin is Origin.IMPORTED for one in side.launches)
+    }
+    versions = {
+        name: {one.summary.header.probe_version for one in side.launches if one.summary.header is not None}
+        for name, side in imported.items()
+    }
+    datatypes: dict[str, dict[str, set[str]]] = {name: {} for name in imported}
+    for name, side in imported.items():
+        for key, cell in side.cells.items():
+            of_test = datatypes[name].setdefault(key.pattern.value, set())
+            of_test.add(str(cell.facts.parameters.get(DATATYPE, "")))
+    for text in tool_differences(versions, datatypes):
+        yield warn(Severity.WARNING, enumeration(list(imported)), text)
 
 
 def unproven_launches(material: Material) -> Iterator[Caution]:
@@ -125,6 +158,21 @@ def missing_launches(material: Material) -> Iterator[Caution]:
                 )
 
 
+def unequal_starts(material: Material) -> Iterator[Caution]:
+    """Tell where the starts of one fabric came to nothing more often than those of another do by chance."""
+    runs = {run.path: run for side in material.sides for run in side.runs}.values()
+    for one in (
+        ()
+        if is_change(material.pairings)
+        else find_unequal_starts([account_of(run) for run in runs], material.confidence)
+    ):
+        counts = " and ".join(
+            f"{part.lost} of {count(part.starts, 'start')} on {part.fabric}" for part in (one.worse, one.better)
+        )
+        text = f"{counts} gave nothing that counts: more than chance makes (p {one.p_value:.2g}), a finding by itself"
+        yield warn(Severity.WARNING, one.subject or "network tests", text)
+
+
 def failed_nodes(material: Material) -> Iterator[Caution]:
     """Tell which nodes a run went on without, since when, and what that changed."""
     for run in {run.path: run for side in material.sides for run in side.runs}.values():
@@ -135,7 +183,7 @@ def failed_nodes(material: Material) -> Iterator[Caution]:
             planned = {launch.block for launch in manifest.planned}
             blocks = len(planned)
             without = [lost_by(manifest.losses, block) for block in sorted(planned)]
-            sets = [f"`{WITHOUT}{' '.join(one)}`" for one in dict.fromkeys(without) if set(nodes) & set(one)]
+            sets = [f"`{lost_words(one)}`" for one in dict.fromkeys(without) if set(nodes) & set(one)]
             text = (
                 f"failed on {when:%Y-%m-%d %H:%M} UTC ({why}): {len(loss.kept)} of {count(blocks, 'block')} were whole before and "
                 f"have {'them' if len(nodes) > 1 else 'it'}, the others not; a test whose ranks are on other nodes since is "
@@ -192,9 +240,9 @@ def failed_cells(material: Material) -> Iterator[Caution]:
     """Tell which cells could not be measured, once for each cause: reasons that differ in numbers and ranks are one."""
     for side in material.sides:
         by_cause: dict[str, list[tuple[str, str]]] = {}
-        for cell, reason, _ in side.failed:
-            what = WHEREABOUTS.sub("", reason)
-            by_cause.setdefault(without_numbers(what), []).append((cell, what))
+        for one in side.failed:
+            what = WHEREABOUTS.sub("", one.reason)
+            by_cause.setdefault(without_numbers(what), []).append((one.name, what))
         for told in by_cause.values():
             cells = list(dict.fromkeys(cell for cell, _ in told))
             which = f"{len(cells)} tests ({named(cells)})" if len(cells) > MOST_NAMED else named(cells)
@@ -226,30 +274,6 @@ def losses(material: Material) -> Iterator[Caution]:
                 side.name,
                 f"payloads arrived changed in {named(bad)}: do not trust this fabric's numbers",
             )
-
-
-def one_sided_port_events(material: Material) -> Iterator[Caution]:
-    """Tell where ports counted retransmissions or pauses on one of the compared fabrics, and none of them on another."""
-    for side in material.sides:
-        for event in (PortEvent.RETRANSMISSION, PortEvent.PAUSE):
-            counts: dict[str, int] = {}
-            quiet: dict[str, None] = {}
-            for key, cell in side.cells.items():
-                others = [other.name for other in material.sides if _had_none(other.cells.get(key), event)]
-                if others and (number := cell.happened(event)):
-                    counts[name_of(cell)] = counts.get(name_of(cell), 0) + number
-                    quiet |= dict.fromkeys(others)
-            if counts:
-                worst = max(counts, key=lambda name: counts[name])
-                text = (
-                    f"the ports counted {event}s in {count(len(counts), 'test')}, most in {worst} ({counts[worst]:,}), and none "
-                    f"of them on {enumeration(list(quiet))}: their ratios do not compare the links alone"
-                )
-                yield warn(Severity.WARNING, side.name, text)
-
-
-def _had_none(cell: CellMeasured | None, event: PortEvent) -> bool:
-    return cell is not None and cell.happened(event) == 0
 
 
 def few_launches(material: Material) -> Iterator[Caution]:

@@ -5,23 +5,46 @@ These are summaries, comparisons, crossovers, the ladder and distributions.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from enum import StrEnum
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import SerializerFunctionWrapHandler, model_serializer
+from pydantic import ModelWrapValidatorHandler, SerializerFunctionWrapHandler, model_serializer, model_validator
 
+from fabricbench.analysis.findings.doubts import Doubt
 from fabricbench.model import Layer, Metric, Model, Pattern, Receive
-from fabricbench.record.manifest import WITHOUT
 from fabricbench.record.provenance import BY
-from fabricbench.statistics.crossing import CLOSE
+from fabricbench.record.setup import SETUP_FIELDS, Setup, variant_of, words_of
+from fabricbench.statistics.decision import LogRatio
 
 BASIC_PATTERNS = (Pattern.PINGPONG, Pattern.STREAM)
+
+
+T = TypeVar("T")
+
+
+class Letter(StrEnum):
+    """A side of a comparison."""
+
+    A = "A"
+    B = "B"
+
+
+class Strength(StrEnum):
+    """How strongly a comparison is decided."""
+
+    FASTER = "faster"
+    AHEAD = "ahead"
+    EQUIVALENT = "equivalent"
+    OPEN = "open"
 
 
 class Verdict(StrEnum):
     """What a comparison comes to.
 
-    Faster: by more than the margin that matters. Ahead: faster, and it may be by less than matters.
+    Faster: by more than the margin that matters. Ahead: faster, and it may be by less than matters. Not resolvable: the sides are
+    nearer to each other than the steps in which their values are told (printed digits, ticks of a clock), and these are too coarse
+    for an equivalence; no number of launches would settle it.
     """
 
     A_FASTER = "A faster"
@@ -30,21 +53,51 @@ class Verdict(StrEnum):
     B_AHEAD = "B ahead"
     EQUIVALENT = "equivalent"
     NOT_ENOUGH_DATA = "not enough data"
+    NOT_RESOLVABLE = "not resolvable"
+
+    @property
+    def strength(self) -> Strength:
+        """How strongly somebody leads, or that nobody does."""
+        return MEANING[self][0]
+
+    @property
+    def leader(self) -> Letter | None:
+        """The side that is faster or ahead."""
+        return MEANING[self][1]
 
     @property
     def is_decided(self) -> bool:
         """Whether one side is faster by more than the margin."""
-        return self in (Verdict.A_FASTER, Verdict.B_FASTER)
+        return self.strength is Strength.FASTER
 
     @property
     def is_ahead(self) -> bool:
         """Whether one side leads and the margin is not shown to be exceeded."""
-        return self in (Verdict.A_AHEAD, Verdict.B_AHEAD)
+        return self.strength is Strength.AHEAD
 
     @property
-    def leader(self) -> str | None:
-        """The letter of the side that is faster or ahead."""
-        return self.value[0] if self.is_decided or self.is_ahead else None
+    def is_open(self) -> bool:
+        """Whether it is not known which side leads, nor that neither does."""
+        return self.strength is Strength.OPEN
+
+    def of_leader(self, of_a: T, of_b: T) -> T | None:
+        """Return what is the leader's of what the sides have; None where nobody leads."""
+        return None if self.leader is None else of_a if self.leader is Letter.A else of_b
+
+    def of_other(self, of_a: T, of_b: T) -> T | None:
+        """Return what is the other side's."""
+        return self.of_leader(of_b, of_a)
+
+
+MEANING = {
+    Verdict.A_FASTER: (Strength.FASTER, Letter.A),
+    Verdict.B_FASTER: (Strength.FASTER, Letter.B),
+    Verdict.A_AHEAD: (Strength.AHEAD, Letter.A),
+    Verdict.B_AHEAD: (Strength.AHEAD, Letter.B),
+    Verdict.EQUIVALENT: (Strength.EQUIVALENT, None),
+    Verdict.NOT_ENOUGH_DATA: (Strength.OPEN, None),
+    Verdict.NOT_RESOLVABLE: (Strength.OPEN, None),
+}
 
 
 class Replication(StrEnum):
@@ -66,27 +119,39 @@ class Interval(Model):
     high: float | None
 
 
+def is_nothing(value: Any) -> bool:
+    """Whether a value is None, or holds nothing."""
+    return value is None or (isinstance(value, Collection) and not value)
+
+
 class WithoutNone(Model):
-    """A finding of which some fields are not written where they are None: those that most runs have nothing of."""
+    """A finding of which some fields are not written where they hold nothing: those that most runs have nothing of."""
 
     not_written: ClassVar[tuple[str, ...]] = ()
 
     @model_serializer(mode="wrap")
     def _without_none(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
         fields: dict[str, Any] = written(self)
-        return {name: value for name, value in fields.items() if value is not None or name not in self.not_written}
+        return {name: value for name, value in fields.items() if name not in self.not_written or not is_nothing(value)}
 
 
 class WorkloadName(WithoutNone):
     """Which workload a cell is: its parameters as they were planned, columns and no text to be read back.
 
     `judged_by` is the name of the time that it is judged by, where the program told several or might have; a rate is a parameter.
+    `is_network_test` is True of one that is judged by a latency or a bandwidth, and None of all others.
     """
 
-    not_written: ClassVar[tuple[str, ...]] = ("judged_by",)
+    not_written: ClassVar[tuple[str, ...]] = ("judged_by", "is_network_test")
     ranks: int
     parameters: tuple[tuple[str, str | int | float], ...] = ()
     judged_by: str | None = None
+    is_network_test: bool | None = None
+
+    @property
+    def untold(self) -> WorkloadName:
+        """The same as a launch that failed names it: it does not tell what it is judged by."""
+        return self.model_copy(update={"judged_by": None, "is_network_test": None})
 
     @property
     def name(self) -> str:
@@ -95,7 +160,7 @@ class WorkloadName(WithoutNone):
 
     @property
     def unit(self) -> str:
-        """Of the rate that it is judged by; empty of a time."""
+        """Of the rate, or of the time for each of something, that it is judged by; empty of a plain time."""
         return str(dict(self.parameters).get("unit", ""))
 
     @property
@@ -117,15 +182,69 @@ class OfWorkload(WithoutNone):
     workload: WorkloadName | None = None
 
 
-class CellKey(OfWorkload):
-    """What is measured, whatever the fabric. `variant` tells probes apart that differ in their parameters (`triad`), else ''."""
+class OfCell(Setup, OfWorkload):
+    """What is measured, whatever the fabric and the size. Setup says what tells it from others of its layer and pattern.
 
+    What is written of it has `variant`, the words for its setup; of the setup's fields those that hold something.
+    """
+
+    not_written: ClassVar[tuple[str, ...]] = (*OfWorkload.not_written, *SETUP_FIELDS)
+    written_first: ClassVar[tuple[str, ...]] = ("workload", "layer", "pattern", "receive", "variant")
+    """The order in which tables have their first columns; those of the setup are the last."""
     layer: Layer
     pattern: Pattern
     receive: Receive
-    message_bytes: int
     metric: Metric
-    variant: str = ""
+
+    @property
+    def variant(self) -> str:
+        """The words for its setup, in one text."""
+        return variant_of(self.pattern, self.setup)
+
+    @property
+    def variant_words(self) -> tuple[str, ...]:
+        """The words for each part of its setup."""
+        return words_of(self.pattern, self.setup)
+
+    @property
+    def of_any_size(self) -> dict[str, Any]:
+        """Its fields but for the size: what a curve has in common."""
+        return {name: getattr(self, name) for name in OfCell.model_fields}
+
+    @property
+    def curve(self) -> CellKey:
+        """What it has in common with other sizes of the same."""
+        return CellKey.model_construct(message_bytes=0, **self.of_any_size)
+
+    @property
+    def on_any_nodes(self) -> Setup:
+        """Its setup without the nodes that failed meanwhile."""
+        return self.setup.model_copy(update={"lost_nodes": ()})
+
+    @model_serializer(mode="wrap")
+    def _without_none(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields = super()._without_none(written)
+        setup = {name: fields.pop(name) for name in SETUP_FIELDS if name in fields}
+        fields["variant"] = self.variant
+        return {name: fields[name] for name in self.written_first if name in fields} | fields | setup
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _without_words(cls, given: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
+        """Check the words for a setup where they are given: they are made of its fields, and no field is made of them."""
+        if not isinstance(given, Mapping) or "variant" not in given:
+            return validate(given)
+        made = validate({name: value for name, value in given.items() if name != "variant"})
+        if made.variant != given["variant"]:
+            raise ValueError(f"found the variant {given['variant']!r} where the setup is called {made.variant!r}")
+        return made
+
+
+class CellKey(OfCell):
+    """A cell: what is measured at one size, whatever the fabric."""
+
+    written_first: ClassVar[tuple[str, ...]] = ("workload", "layer", "pattern", "receive", "message_bytes", "metric")
+    message_bytes: int
 
 
 class CellSummary(Model):
@@ -165,16 +284,41 @@ class CellSummary(Model):
     """A little more than the wire can carry, by what was in buffers."""
 
 
-class Comparison(OfWorkload):
+class LaunchGroups(Model):
+    """The launches of one `fabric` in two groups, and what a comparison shows in each, as log ratios `b / a`.
+
+    The launches of `slow_blocks` are `slower` than its others by that share (0.22: 22 %), over all tests that they hold.
+    `deviation` is that of a block's log ratio within the groups, with its degrees of `freedom`.
+    """
+
+    fabric: str
+    slower: float
+    slow_blocks: tuple[int, ...]
+    launches: int
+    slow_launches: int
+    log_ratio_of_slow: float
+    log_ratio_of_others: float
+    deviation: float
+    freedom: float
+
+    def parts(self, rounding_bound: float) -> tuple[LogRatio, LogRatio]:
+        """Return the comparison in the slow launches, and in the others."""
+        slow, others = (
+            LogRatio(mean, self.deviation, launches, self.freedom, rounding_bound=rounding_bound)
+            for mean, launches in (
+                (self.log_ratio_of_slow, self.slow_launches),
+                (self.log_ratio_of_others, self.launches - self.slow_launches),
+            )
+        )
+        return slow, others
+
+
+class Comparison(OfCell):
     """Two fabrics in one cell, or along one curve (then `message_bytes` is None and the ratio is the geometric mean over sizes)."""
 
+    written_first: ClassVar[tuple[str, ...]] = ("workload", "kind", *OfCell.written_first[1:], "message_bytes")
     kind: Literal["cell", "curve"]
-    layer: Layer
-    pattern: Pattern
-    receive: Receive
-    variant: str
     message_bytes: int | None
-    metric: Metric
     unit: str
     fabric_a: str
     fabric_b: str
@@ -206,12 +350,23 @@ class Comparison(OfWorkload):
     deviation: float | None = None
     """Standard deviation of a per-block log ratio; `freedom` are its degrees of freedom: what another level's interval needs."""
     freedom: float | None = None
+    rounding_bound: float | None = None
+    """By how much the log ratio may be off as values are told in steps (a clock's, or printed digits), whatever the launches."""
+    printed_step: float | None = None
+    """What the last digit of the values counts, in `unit`, where a program printed them."""
     thin_sides: tuple[str, ...] = ()
     """Fabrics of which so many launches gave nothing that they win nothing by those that are left."""
     is_mixed: bool = False
-    """Whether the launches of one side fall into two groups; the verdict then holds of the median pair as well."""
-    notes: tuple[str, ...] = ()
+    """Whether the launches of one side fall into two groups; the verdict then holds in both."""
+    groups: LaunchGroups | None = None
+    """These two groups."""
+    notes: tuple[Doubt, ...] = ()
     """What qualifies the verdict: `3 of 6 launches on myrinet gave nothing`."""
+
+    @property
+    def key(self) -> CellKey:
+        """The cell, or what the cells of a curve have in common."""
+        return CellKey.model_construct(message_bytes=self.message_bytes or 0, **self.of_any_size)
 
     @property
     def is_paired(self) -> bool:
@@ -221,21 +376,16 @@ class Comparison(OfWorkload):
     @property
     def leader(self) -> str | None:
         """The name of the side that is faster or ahead."""
-        return {"A": self.fabric_a, "B": self.fabric_b}.get(self.verdict.leader or "")
+        return self.verdict.of_leader(self.fabric_a, self.fabric_b)
 
 
-class Crossover(Model):
+class Crossover(OfCell):
     """Two measured sizes between which one fabric overtakes the other: each was decided, for another fabric.
 
     Where in between is told only if a `model` of both curves earned it: `message_bytes` with its interval, `low` to `high`, fitted
     to the sizes `fitted_bytes`. It mispredicts none of them, on either fabric, by more than the share `worst_misfit`.
     """
 
-    layer: Layer
-    pattern: Pattern
-    receive: Receive
-    variant: str
-    metric: Metric
     fabric_a: str
     fabric_b: str
     lower_bytes: int
@@ -249,33 +399,30 @@ class Crossover(Model):
     faster_below: str
     faster_above: str
 
-    @property
-    def is_close(self) -> bool:
-        """Whether the two sizes are near enough for the crossover to be worth quoting."""
-        return self.upper_bytes <= CLOSE * self.lower_bytes
+
+PLAIN = Setup()
 
 
-def is_basic(one: CellKey | Comparison | Crossover) -> bool:
+def is_plain(one: OfCell) -> bool:
+    """Whether nothing tells it from others of its layer and pattern, but perhaps the nodes that are left since some failed."""
+    return one.on_any_nodes == PLAIN
+
+
+def is_basic(one: OfCell) -> bool:
     """Whether it is a plain ping-pong or stream: what the answer, the ladder and the curves over message size are about.
 
-    Over a network a variant is another thing: beside a congestor, say. Over memory it is the kernel. On the nodes that are left
-    since some failed it is the same test.
+    Over a network one with a setup is another thing: beside a congestor, say. Over memory it is the kernel. On the nodes that are
+    left since some failed it is the same test.
     """
-    return one.pattern in BASIC_PATTERNS and (not on_all_nodes(one.variant) or one.layer is Layer.MEMORY)
+    return one.pattern in BASIC_PATTERNS and (is_plain(one) or one.layer is Layer.MEMORY)
 
 
-def on_all_nodes(variant: str) -> str:
-    """Return a variant without what it says of nodes that failed: `3 ranks` of `3 ranks,without c3`."""
-    parts = variant.split(",")
-    return ",".join(parts[:-1]) if parts[-1].startswith(WITHOUT) else variant
-
-
-def is_sweep(one: CellKey | Comparison | Crossover) -> bool:
+def is_sweep(one: OfCell) -> bool:
     """Whether it belongs into the figures over message size: a basic one, or what another program measured of the same.
 
     No answer and no ladder is made of the latter: its number has a definition of its own.
     """
-    return is_basic(one) or (one.pattern in BASIC_PATTERNS and on_all_nodes(one.variant).startswith(f"{BY}="))
+    return is_basic(one) or (one.pattern in BASIC_PATTERNS and BY in dict(one.parameters))
 
 
 class LadderStep(Model):

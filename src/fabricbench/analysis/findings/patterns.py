@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from fabricbench.analysis.findings.cells import CellKey, Interval, Verdict
 from fabricbench.model import Layer, Metric, Model, Pattern
+from fabricbench.quantity import count
 from fabricbench.statistics.culprits import Touch
 
 
@@ -214,6 +215,19 @@ class MapVerdict(StrEnum):
     UNNAMED = "cannot be named yet"
 
 
+class FoundFrom(Model):
+    """From what slowness on one cause of a kind would have been named in two of three maps; nobody was."""
+
+    touch: Touch
+    slower: float
+
+    @property
+    def words(self) -> str:
+        """It in words: `a node from 8 % on`."""
+        kinds = {Touch.MEMBER: "one node", Touch.PAIR: "one pair", Touch.DIRECTION: "one direction of a pair"}
+        return f"{kinds[self.touch]} from {slowness_words(self.slower)} on"
+
+
 class NetworkMap(Model):
     """One matrix of one fabric: `matrix[i][j]` is the median over launches from host i to host j, None where there is none.
 
@@ -222,9 +236,10 @@ class NetworkMap(Model):
 
     `groups` are hosts whose pairs across groups are at another level than those within (behind different switches, say): two or
     more, or none. `crossing` is the share by which a pair across is typically slower than one within, below 0 where faster. `apart`
-    are hosts that are together behind another switch, or each slow with all others: nobody among them is judged. `unexplained` are
-    pairs that no cause explains, the worst first; where a second run had its say, as that found them. `failed` are pairs that could
-    not be measured in some launches of this run: nothing is known of them there.
+    are hosts that are together behind another switch, or each slow with all others: nobody among them is judged, and `crossing` is
+    by how much their pairs are slower than the others'. `unexplained` are pairs that no cause explains, the worst first; where a
+    second run had its say, in both. `failed` are pairs that could not be measured in some launches of this run: nothing is known of
+    them there.
     """
 
     fabric: str
@@ -238,7 +253,7 @@ class NetworkMap(Model):
     matrix: tuple[tuple[float | None, ...], ...]
     slow: tuple[Slow, ...]
     is_judged: bool
-    """False where fewer than four hosts leave cause and effect apart undecidable."""
+    """False where cause and effect cannot be told apart: fewer than four hosts, or each host in one pair alone."""
     is_measured_again: bool = False
     """Whether a second run had its say: then `slow` is what it confirms."""
     groups: tuple[tuple[str, ...], ...] = ()
@@ -246,12 +261,30 @@ class NetworkMap(Model):
     apart: tuple[str, ...] = ()
     unexplained: tuple[UnexplainedPair, ...] = ()
     failed: tuple[FailedPair, ...] = ()
+    found_from: tuple[FoundFrom, ...] = ()
+    """What would have been named, where nothing is told."""
+
+    @property
+    def nobody_words(self) -> str:
+        """What would have been named, in a sentence; nothing where anything is told."""
+        if not self.found_from:
+            return ""
+        told = _listed(tuple(one.words for one in self.found_from))
+        return f"Named in two of three such maps would have been {told}."
+
+    @property
+    def unjudged_words(self) -> str:
+        """Why nobody is judged, in a sentence; nothing where somebody may be."""
+        if self.is_judged:
+            return ""
+        few = "Each host is in one pair alone" if self.schedule == "halves" else "Fewer than four hosts"
+        return f"{few}: causes cannot be told apart, so nobody is judged."
 
     @property
     def failed_words(self) -> tuple[str, ...]:
         """A sentence for each of the first pairs that could not be measured."""
         told = [
-            f"{pair.source} with {pair.destination} could not be measured in {pair.launches} of {self.launches} launches: "
+            f"{pair.source} with {pair.destination} could not be measured in {pair.launches} of {count(self.launches, 'launch')}: "
             f"{pair.reason}"
             for pair in self.failed[:WORST_TOLD]
         ]
@@ -285,7 +318,8 @@ class NetworkMap(Model):
     @property
     def apart_words(self) -> str:
         """Who is behind another switch or slow, in a sentence."""
-        return f"{_listed(self.apart)} are together behind another switch, or each slow with all others"
+        by = "" if self.crossing is None else f", {slowness_words(self.crossing)} slower than the pairs of the others"
+        return f"{_listed(self.apart)} are together behind another switch, or each slow with all others{by}"
 
     def pair_words(self, pair: UnexplainedPair) -> str:
         """Return `n1 to n4`, or `n1 with n4` where directions are not told apart."""

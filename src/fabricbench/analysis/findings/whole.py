@@ -8,11 +8,13 @@ costs, where one fabric pays, and how sure it is.
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import cached_property
 from typing import ClassVar
 
 from pydantic import Field, JsonValue
 
 from fabricbench.analysis.findings.cells import (
+    CellKey,
     CellSummary,
     Comparison,
     Crossover,
@@ -23,6 +25,7 @@ from fabricbench.analysis.findings.cells import (
     Verdict,
     WithoutNone,
 )
+from fabricbench.analysis.findings.doubts import Doubt
 from fabricbench.analysis.findings.patterns import (
     Coefficient,
     Congestion,
@@ -33,17 +36,29 @@ from fabricbench.analysis.findings.patterns import (
     Topology,
 )
 from fabricbench.analysis.findings.workloads import ApplicationFindings, KernelFindings
-from fabricbench.model import Layer, Metric, Model
+from fabricbench.model import Layer, Metric, Model, Receive
+from fabricbench.record.decision_table import Counting
 from fabricbench.record.provenance import Marks, Origin, Proof, marks_of
+from fabricbench.record.run_account import RunAccount
+
+
+def _is_empty(value: object) -> bool:
+    return not value
+
+
+def _is_none(value: object) -> bool:
+    return value is None
 
 
 class Grade(StrEnum):
     """How far the evidence behind an effect can be trusted."""
 
     CLEAR = "clear"
-    """Decided, and nothing speaks against the instrument."""
+    """Decided, and the verdict would be the same whatever speaks against it: `doubts` are remarks."""
     DOUBTFUL = "doubtful"
-    """Decided by the numbers, while the instrument, the host or the survivors are in doubt: `doubts` says why."""
+    """Decided by the numbers; of what `doubts` tell, something would leave who leads and not by how much, or cannot be weighed."""
+    ALARM = "alarm"
+    """Decided by the numbers; of what `doubts` tell, something would leave nothing of it."""
     OPEN = "open"
     """Not decided: grey wherever it is drawn."""
     VOID = "void"
@@ -53,7 +68,7 @@ class Grade(StrEnum):
 class Reading(Model):
     """What one fabric showed: the geometric mean over launches, of all fabrics the same blocks, with its interval.
 
-    `launches` are the values of all of them (None: gave nothing).
+    `launches` are the values of all of them (None: gave nothing), `slow` the places among them of a slower group.
     """
 
     fabric: str
@@ -61,6 +76,7 @@ class Reading(Model):
     low: float | None
     high: float | None
     launches: tuple[float | None, ...]
+    slow: tuple[int, ...] = Field(default=(), exclude_if=_is_empty)
     is_impossible: bool = False
     """More than the wire can carry, or less time than light needs: struck where it stands."""
     is_beyond_wire: bool = False
@@ -68,42 +84,58 @@ class Reading(Model):
     note: str = ""
 
 
-class PairEffect(Model):
+class PairEffect(WithoutNone):
     """Two fabrics in one row. `times` is how many times better B is than A (above 1: B is), with its interval.
 
     The interval is simultaneous: those of all ratios of the first screen hold together with the report's confidence.
     """
 
+    not_written: ClassVar[tuple[str, ...]] = ("printed_step",)
     fabric_a: str
     fabric_b: str
     times: float
     low: float | None
     high: float | None
     verdict: Verdict
-    """Corrected over the first screen's rows so that any wrong one has at most the report's chance (Holm)."""
+    """Corrected over the first screen's rows so that any wrong one has at most the report's chance (Bonferroni)."""
     words: str
     """`half the time: 64 instead of 130 us`."""
     value_a: float | None = None
     """Geometric means over the very blocks of this pair: their ratio is `times`; means over other blocks need not agree with it."""
     value_b: float | None = None
     more_blocks_needed: int | None = None
+    printed_step: float | None = None
+    """What the last digit of the values counts, in the metric's unit, where a program printed them."""
 
 
 class Effect(OfWorkload):
-    """One row of the first screen. `what` reads `TCP round trip, 64 B`; `layer` is None for an application, which `workload` is."""
+    """One row of the first screen. `what` reads `TCP round trip, 64 B`; `layer` is None for an application, which `workload` is.
 
+    `key` is the cell without what all of its kind have in common.
+    """
+
+    not_written: ClassVar[tuple[str, ...]] = (*OfWorkload.not_written, "key")
+    key: CellKey | None = None
     what: str
     layer: Layer | None
     metric: Metric
+    message_bytes: int | None = Field(default=None, exclude_if=_is_none)
+    """Of what has a size."""
     is_typical: bool = True
-    """False for a tail (p99, p99.9) of the samples."""
+    """False for a tail (p99, p99.9) of the samples, and for their mean."""
+    is_mean: bool = Field(default=False, exclude_if=_is_empty)
+    """Of the mean of the samples, where the others are of their median."""
     readings: tuple[Reading, ...]
     """One for each fabric, in the order of `Findings.fabrics`."""
     pairs: tuple[PairEffect, ...]
     ranks: tuple[tuple[str, ...], ...] = ()
     """The fabrics from the best on; each two that cannot be told apart share a tier, and a fabric may stand in several."""
     grade: Grade
-    doubts: tuple[str, ...] = ()
+    doubts: tuple[Doubt, ...] = ()
+    unseen_share: float | None = Field(default=None, exclude_if=_is_none)
+    """Of a fabric's launches: what could be a slow mode that so few would have missed, of a row that is clear all the same."""
+    losses: tuple[Doubt, ...] = Field(default=(), exclude_if=_is_empty)
+    """How many of a fabric's starts gave nothing that counts, where some did: a doubt beyond a share of them, else a remark."""
 
 
 class Changes(Model):
@@ -117,16 +149,23 @@ class Changes(Model):
     """What differs between the two: `myrinet: switch latency 0.5 us became 5 us`."""
 
 
+class Evidence(Model):
+    """A line of the evidence: what may change, what bounds the answer, or what is clear, and the doubts behind it."""
+
+    words: str
+    doubts: tuple[Doubt, ...] = Field(default=(), exclude_if=_is_empty)
+
+
 class Headline(Model):
-    """The first screen: the answer in at most twenty words, exceptions, effects, doubts, the next step."""
+    """The first screen: the answer in a sentence, exceptions, effects, doubts, the next step."""
 
     sentence: str
     exceptions: tuple[str, ...] = ()
     """`raw 64 B frames, 24 % slower (15 to 32 %)`: shown after "Except:"."""
     detail: str = ""
     """How far the answer reaches: which layers and sizes bear it out, which do not show it."""
-    evidence: tuple[str, ...] = ()
-    """What is clear and what is in doubt, the gravest first."""
+    evidence: tuple[Evidence, ...] = ()
+    """What is in doubt, what the numbers are of, and what is clear: at most three lines, the gravest first."""
     in_doubt: bool = False
     """Whether the instrument is in doubt for what the sentence says."""
     effects: tuple[Effect, ...] = ()
@@ -135,12 +174,19 @@ class Headline(Model):
     changes: Changes | None = None
     next_steps: tuple[str, ...] = ()
     reproduce: tuple[str, ...] = ()
-    """The command, the seed, the version, the hash of the data."""
+    """The command, the seed, the version, the beginning of the data's hash."""
+    data_sha256: tuple[str, ...] = Field(default=(), exclude_if=_is_empty)
+    """Of each run, as `fabricbench verify` tells it; of findings that an earlier version wrote the hash stands in `reproduce`."""
     conditions: str = ""
+    system: str = Field(default="", exclude_if=_is_empty)
+    """What it was measured on, in a line."""
 
 
 class WeighedTest(Model):
-    """A test and its share of the whole weight. `times` is how many times better each fabric is than the first, in their order."""
+    """A test and its share of the time on the first fabric, or of the weight (`DecisionFindings.basis`), of all that have data.
+
+    `times` is how many times better each fabric is than the first, in their order.
+    """
 
     what: str
     share: float
@@ -148,10 +194,11 @@ class WeighedTest(Model):
 
 
 class LeftOut(Model):
-    """A test that was to be weighed and was left out for all fabrics, and why."""
+    """A test that was to be weighed and was left out for all fabrics, and why. `share` is that of the whole weight, where given."""
 
     what: str
     why: str
+    share: float | None = Field(default=None, exclude_if=_is_none)
 
 
 class SystemCost(Model):
@@ -171,12 +218,14 @@ class SystemCost(Model):
 class FabricScore(Model):
     """One fabric. `score` is how many times better it is than the first fabric over all tests (the first has 1).
 
+    It is the work that the fabric does in the same time, or where that is not known `geometric`, the weighted mean of the tests.
     Places are the best and the worst that the tests leave it, counted from 1. `cost_of_work` is what the same work costs with it,
     as a multiple of the first fabric's: 0.8 is a fifth cheaper. None where it is not known.
     """
 
     fabric: str
     score: Interval
+    geometric: Interval | None = None
     probability_first: float | None
     places: tuple[int, int]
     cost: SystemCost | None = None
@@ -195,9 +244,9 @@ class BreakEvenKind(StrEnum):
     TIME = "share of a job's time"
     """It pays if more than this share of the time of a job, on the other fabric, goes as the network tests do (Amdahl)."""
     WEIGHT = "share of the weight"
-    """It pays if the tests in which it is better have more than this share of the weight: where all tests are whole work."""
+    """It pays if the tests in which it is better have more than this share of the time on the other fabric."""
     LEAD = "share of the weight for the lead"
-    """It is ahead if the tests in which it is better have more than this share of the weight: nothing is said of costs."""
+    """It is ahead if the tests in which it is better have more than this share of the time, or of the weight: nothing of costs."""
 
 
 class BreakEven(Model):
@@ -213,6 +262,13 @@ class BreakEven(Model):
     """For a share of the weight: the tests in which the fabric is better."""
 
 
+class Basis(StrEnum):
+    """What a score is: the work that is done in the same time, or a geometric mean of tests, which is neither time nor cost."""
+
+    WORK = "work in the same time"
+    GEOMETRIC = "geometric mean"
+
+
 class DecisionFindings(Model):
     """All of it. `fabrics` are in the order of `Findings.fabrics`, the first is what the others are measured by.
 
@@ -222,8 +278,13 @@ class DecisionFindings(Model):
 
     tests: tuple[WeighedTest, ...]
     left_out: tuple[LeftOut, ...]
+    missing_share: float = Field(default=0.0, exclude_if=_is_empty)
+    """Of the whole weight, what is on tests that are left out: the scores are over the rest alone."""
     has_weights: bool
     """Whether the user gave weights; without, all tests count equally."""
+    basis: Basis = Basis.GEOMETRIC
+    """What scores, ranks and shares are of."""
+    counting: Counting = Counting.SCORE
     blocks: int
     fabrics: tuple[FabricScore, ...]
     ranks: tuple[tuple[str, ...], ...]
@@ -235,14 +296,6 @@ class DecisionFindings(Model):
     network_share: float | None = None
     notes: tuple[str, ...] = ()
     confidence: float
-
-
-def _is_empty(chapters: object) -> bool:
-    return not chapters
-
-
-def _is_none(value: object) -> bool:
-    return value is None
 
 
 def _is_proven(value: object) -> bool:
@@ -263,6 +316,24 @@ class Caution(Model):
     severity: Severity
     subject: str
     text: str
+
+
+class StartsOfFabric(Model):
+    """How many of a fabric's starts of a test gave nothing that counts."""
+
+    fabric: str
+    lost: int
+    starts: int
+
+
+class UnequalStarts(Model):
+    """A test whose starts came to nothing more often on `worse` than on `better`, beyond what chance makes: a finding by itself."""
+
+    subject: str
+    """A workload's name, empty for the network tests."""
+    worse: StartsOfFabric
+    better: StartsOfFabric
+    p_value: float
 
 
 class FabricFacts(Model):
@@ -311,6 +382,10 @@ class Findings(WithoutNone):
     margin: float
     is_emulated: bool
     fabrics: tuple[FabricFacts, ...]
+    accounts: tuple[RunAccount, ...] = Field(default=(), exclude_if=_is_empty)
+    """What each run started, and what of it was lost: one for each of `run_directories`."""
+    unequal_starts: tuple[UnequalStarts, ...] = Field(default=(), exclude_if=_is_empty)
+    """Where starts came to nothing more often on one fabric than chance makes, in all runs."""
     headline: Headline
     summaries: tuple[CellSummary, ...]
     cells: tuple[Comparison, ...]
@@ -335,6 +410,11 @@ class Findings(WithoutNone):
     """The method in words, a paragraph each, with sources."""
     inventory: dict[str, dict[str, str]]
     """`doctor`'s facts for each host: host -> what -> value."""
+
+    @cached_property
+    def receives(self) -> frozenset[Receive]:
+        """How probes waited for messages; what a library does itself is left out."""
+        return frozenset(summary.key.receive for summary in self.summaries) - {Receive.LIBRARY}
 
     @property
     def marks(self) -> Marks:

@@ -58,10 +58,15 @@ class KernelName(Model):
     ranks: int
     program: str = "own"
 
+    @property
+    def name(self) -> str:
+        """The kernel and its class: `IS.W`."""
+        return f"{self.benchmark}.{self.problem_class}"
+
     def __str__(self) -> str:
         """Return `IS.W on 4 ranks`, with the program where it is not our own."""
         other = "" if self.program == "own" else f" ({self.program})"
-        return f"{self.benchmark}.{self.problem_class} on {self.ranks} rank{'' if self.ranks == 1 else 's'}{other}"
+        return f"{self.name} on {self.ranks} rank{'' if self.ranks == 1 else 's'}{other}"
 
 
 class KernelOnFabric(Model):

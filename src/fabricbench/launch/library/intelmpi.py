@@ -12,6 +12,7 @@ from fabricbench.launch.starting import Selection, no_transport
 from fabricbench.testbed.model import Fabric, Transport
 
 NAME = "Intel MPI"
+CALLED: tuple[str, ...] = ("intelmpi", "intel-mpi", "impi")
 WAITS_ASLEEP: Mapping[str, str] = {"I_MPI_THREAD_YIELD": "2"}
 SLURM_PMI = "pmi2"
 OWN_STARTERS: tuple[str, ...] = ("intel-hydra",)

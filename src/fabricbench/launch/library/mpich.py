@@ -18,6 +18,7 @@ from fabricbench.launch.starting import ON_INTERFACE, Selection, no_transport
 from fabricbench.testbed.model import Fabric, Transport
 
 NAME = "MPICH"
+CALLED: tuple[str, ...] = ("mpich",)
 WAITS_ASLEEP: Mapping[str, str] = {}
 """It yields by itself."""
 SLURM_PMI = "pmi2"
@@ -60,6 +61,7 @@ class OverUcxAlone:
     """An MPICH that was built without libfabric, as Debian 12's is: TCP is UCX's."""
 
     NAME: str = NAME
+    CALLED: tuple[str, ...] = CALLED
     WAITS_ASLEEP: Mapping[str, str] = field(default_factory=dict)
     SLURM_PMI: str = SLURM_PMI
     OWN_STARTERS: tuple[str, ...] = OWN_STARTERS

@@ -23,6 +23,7 @@ class Mvapich:
 
     NAME: str
     is_new: bool
+    CALLED: tuple[str, ...] = ("mvapich",)
     WAITS_ASLEEP: Mapping[str, str] = field(default_factory=dict)
     SLURM_PMI: str = "pmi2"
     OWN_STARTERS: tuple[str, ...] = mpich.OWN_STARTERS

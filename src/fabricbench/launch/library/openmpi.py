@@ -13,6 +13,7 @@ from fabricbench.launch.starting import Selection, no_transport
 from fabricbench.testbed.model import Fabric, Transport
 
 NAME = "Open MPI"
+CALLED: tuple[str, ...] = ("openmpi", "open-mpi")
 OWN_STARTERS: tuple[str, ...] = ("prterun", "orterun")
 SLURM_PMI = "pmix"
 

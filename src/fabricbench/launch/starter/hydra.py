@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 
 from fabricbench.launch.starting import (
@@ -10,6 +11,7 @@ from fabricbench.launch.starting import (
     CONTROL,
     DIRECTORY,
     NODES,
+    PRELOAD,
     RANKS,
     REACHING,
     WORKING_DIRECTORY,
@@ -24,6 +26,8 @@ NAME = "hydra"
 PROGRAMS: tuple[str, ...] = ("mpiexec.hydra", "mpiexec")
 REACHES_NODES = False
 
+LOOPBACK = "127.0.0.1"
+
 SETTING = ("genv", "env")
 HANDING_ON = ("genvlist", "envlist")
 OPTIONS = Options(
@@ -36,10 +40,14 @@ OPTIONS = Options(
         REACHING: ("launcher", "bootstrap"),
         DIRECTORY: ("wdir",),
     },
-    yielding={BINDING: ("bind-to", "binding"), CONTROL: ("iface",), AGENT: ("launcher-exec", "bootstrap-exec")},
+    yielding={
+        BINDING: ("bind-to", "binding"),
+        CONTROL: ("iface", "localhost"),
+        AGENT: ("launcher-exec", "bootstrap-exec"),
+    },
     valued=(
         *("genvlist", "envlist", "configfile", "rmk", "topolib", "map-by", "membind", "demux", "gpus-per-proc"),
-        *("localhost", "nameserver", "order-nodes", "usize", "memory-alloc-kinds", "prepend-pattern"),
+        *("nameserver", "order-nodes", "usize", "memory-alloc-kinds", "prepend-pattern"),
         *("outfile-pattern", "outfile", "errfile-pattern", "errfile"),
     ),
     ignores_case=True,
@@ -78,7 +86,12 @@ def tokens(program: str, job: Job) -> list[str]:
     # With one slot a host, hydra goes around the hosts again where there are more ranks: rank i on host i modulo the hosts.
     where = reaching(job, ("-hosts", ",".join(f"{host}:1" for host in job.placement.hosts)))
     bound = ("-bind-to", _bound_to(job.placement)) if BINDING not in job.replaced else ()
-    return whole(program, (*where, *bound), job, job.environment)
+    if job.placement.hosts or job.placement.loopback is None or CONTROL in job.replaced:
+        return whole(program, (*where, *bound), job, job.environment)
+    # It has no option for where it listens, only for the address that its proxies are told.
+    preload = ":".join(filter(None, (str(job.placement.loopback), os.environ.get(PRELOAD))))
+    on_loopback = (*where, "-localhost", LOOPBACK, *bound)
+    return ["env", f"{PRELOAD}={preload}", *whole(program, on_loopback, job, job.environment)]
 
 
 def reaching(job: Job, hosts: Sequence[str]) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from fabricbench.launch.starting import (
     BINDING,
     DIRECTORY,
     MAPPING,
+    MARK,
     NODES,
     RANKING,
     RANKS,
@@ -109,6 +110,7 @@ class OpenMpiStarter:
             *("-n", str(job.placement.ranks)),
             *_placing(job.placement, job.replaced),
             *(token for name, value in job.environment.items() for token in self._setting(name, value)),
+            *(SETTING, MARK),
             *job.arguments,
             *job.program,
         ]

@@ -40,13 +40,24 @@ TIMES_LABELS = "format(datum.value < 1 ? 1 / datum.value : datum.value, '.4~g') 
 """How many times faster, to either side: the left half tells it of the fabric on the left."""
 
 
+MESSAGE_LABELS = RATE_LABELS.replace("bit/s", "message/s")
+UNITS = {
+    SIZE_LABELS: "B",
+    TIME_LABELS: "ns",
+    RATE_LABELS: "bit/s",
+    MESSAGE_LABELS: "message/s",
+    TIMES_LABELS: "times",
+}
+"""What the numbers of an axis are in, whose labels are written so."""
+
+
 def labels_of(metric: Metric) -> str:
     """Return the expression that writes an axis label with its unit."""
     if metric.is_time:
         return TIME_LABELS
     if metric is Metric.WORK_RATE:
         return "format(datum.value, '.4~g')"
-    return RATE_LABELS.replace("bit/s", "message/s") if metric is Metric.MESSAGE_RATE else RATE_LABELS
+    return MESSAGE_LABELS if metric is Metric.MESSAGE_RATE else RATE_LABELS
 
 
 def plotted_size(message_bytes: float) -> float:
@@ -73,13 +84,16 @@ def size_channel(sizes: Iterable[float]) -> dict[str, Any]:
             "labelExpr": SIZE_LABELS,
             "grid": False,
             "title": "message size",
-            "labelOverlap": True,
+            "labelOverlap": "greedy",
         },
     }
 
 
-def value_channel(metric: Metric, values: Sequence[float]) -> dict[str, Any]:
-    """Return the channel of times or rates: logarithmic with a little air, which a page can switch to linear."""
+def value_channel(metric: Metric, values: Sequence[float], statistic: str = "") -> dict[str, Any]:
+    """Return the channel of times or rates: logarithmic with a little air, which a page can switch to linear.
+
+    `statistic` says what of the launches is drawn, where another one of the same name stands elsewhere in a report.
+    """
     positive = [value for value in values if value > 0] or [1.0, 10.0]
     low, high = min(positive), max(positive)
     air = max((high / low) ** 0.06, 1.03)
@@ -90,19 +104,20 @@ def value_channel(metric: Metric, values: Sequence[float]) -> dict[str, Any]:
         "axis": {
             "values": decade_ticks(low / air, high * air),
             "labelExpr": labels_of(metric),
-            "title": METRIC_WORDS[metric],
-            "labelOverlap": True,
+            "title": " ".join(filter(None, (statistic, METRIC_WORDS[metric]))),
+            "labelOverlap": "greedy",
         },
     }
 
 
 def decade_ticks(low: float, high: float) -> list[float]:
-    """Return tick values of a logarithmic axis: decades over a wide range, finer steps over a narrow one, even ones within half."""
+    """Return tick values of a logarithmic axis: decades over a very wide range, finer steps over less, even ones within half."""
     span = math.log10(high / low)
     if span < EVEN_BELOW:
         step = next(size for size in nice_steps(high - low) if (high - low) / size < 5)
         return [step * index for index in range(math.ceil(low / step), math.floor(high / step) + 1)]
-    steps: Iterable[int] = (1,) if span > 2.5 else (1, 3) if span > 1.5 else (1, 2, 5) if span > 0.6 else range(1, 10)
+    wide: Iterable[int] = (1,) if span > 5 else (1, 3) if span > 1.5 else (1, 2, 5)
+    steps = wide if span > 1.0 else (1, 2, 3, 5, 7) if span > 0.6 else range(1, 10)
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     return [tick for power in powers for step in steps if low <= (tick := float(f"{step}e{power}")) <= high]
 
@@ -125,7 +140,7 @@ def ratio_ticks(low: float, high: float) -> list[float]:
     """Return tick values for ratios, the same to both sides of 1: 1-2-5 steps over a wide range, even steps over a narrow one."""
     reach = max(high, 1 / low)
     if reach > 3:
-        steps = (1, 2, 5) if reach < 60 else (1,)
+        steps = (1, 2, 3, 5, 7) if reach < 10 else (1, 2, 5) if reach < 60 else (1,)
         right = [float(f"{step}e{power}") for power in range(math.ceil(math.log10(reach)) + 1) for step in steps]
     else:
         step = next(step for step in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0) if step > (high - low) / 3.5)
@@ -142,6 +157,8 @@ DASHES = {"waits": [1, 0], "spins": [5, 3]}
 """Solid where the receiver sleeps or does as its library does, dashed where it spins."""
 FEW_POINTS = 2
 """A straight line through no more than these would look like a measured course."""
+LEGEND_LETTERS, LEGEND_SIGN = 38, 4
+"""Letters that a line of a legend has room for in 85 mm, and those that the sign beside a name takes."""
 ZOOM_EVENT = "wheel![event.ctrlKey || event.shiftKey]"
 """A plain wheel scrolls the page, as everywhere else."""
 PAN_EVENT = "[pointerdown[event.pointerType !== 'touch'], window:pointerup] > window:pointermove!"
@@ -159,8 +176,15 @@ def shape_channel(findings: Findings, *, has_legend: bool = False) -> dict[str, 
 
 
 def _fabric_channel(names: list[str], looks: list[str], has_legend: bool) -> dict[str, Any]:
-    legend = {"title": None, "orient": "bottom"} if has_legend else None
+    legend = {"title": None, "orient": "bottom", "columns": _legend_columns(names)} if has_legend else None
     return {"field": "fabric", "type": "nominal", "legend": legend, "scale": {"domain": names, "range": looks}}
+
+
+def _legend_columns(names: Sequence[str]) -> int:
+    """Return in how many columns a legend names fabrics: on one line if that is no wider than a column of a paper."""
+    longest = max(map(len, names), default=0) + LEGEND_SIGN
+    is_short = sum(len(name) + LEGEND_SIGN for name in names) <= LEGEND_LETTERS
+    return len(names) if is_short else max(1, LEGEND_LETTERS // longest)
 
 
 def dash_channel() -> dict[str, Any]:

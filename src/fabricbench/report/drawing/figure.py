@@ -7,6 +7,7 @@ dark for the dark page.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -59,11 +60,13 @@ def vega_config(ink: Ink, font: str = SANS) -> dict[str, Any]:
             "labelPadding": 6,
             "titlePadding": 8,
             "labelLimit": 220,
+            "labelSeparation": 8,
         },
         "legend": {
             "labelColor": ink.text,
             "titleColor": ink.muted,
             "titleFontWeight": "normal",
+            "labelFontSize": 11,
             "symbolSize": 70,
             "symbolOpacity": 1,
         },
@@ -86,8 +89,10 @@ def vega_config(ink: Ink, font: str = SANS) -> dict[str, Any]:
 Spec = dict[str, Any]
 """A Vega-Lite view, layer, channel or scale."""
 
-PAPER_PANEL_WIDTH = 250
-"""Pixels: three panels side by side fill the width of a two-column page."""
+PAPER_PANEL_WIDTH, ALONE_WIDTH = 250, 560
+"""Pixels: three panels side by side fill the width of a two-column page, and one alone most of a screen's column."""
+PANEL_LABELS = 45
+"""Pixels beside a panel that the labels of its axis take at least."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +110,16 @@ class Panel:
     """The fabrics that are faster to the left and to the right, where a panel has such sides."""
     is_folded: bool = False
     """Whether a page folds it away, under the figure's `fold_title`."""
+    widest: int | None = None
+    """Pixels beyond which it is not stretched; None: as wide as its column."""
+
+
+@dataclass(frozen=True)
+class KeyEntry:
+    """What one colour of a figure means."""
+
+    words: str
+    colour: str
 
 
 @dataclass(frozen=True)
@@ -119,13 +134,22 @@ class Figure:
     is_switchable: bool = False
     sizes: tuple[int, ...] = ()
     fold_title: str = ""
+    rests_on: str | None = None
+    """What its marks are of launches, as its paper form says below the title (default: medians with their intervals)."""
+    key: tuple[KeyEntry, ...] | None = None
+    """What the colours mean where they are not the fabrics'."""
+
+
+MEDIAN = "median"
+OF_LAUNCHES = "The geometric means of the first screen and of the tables of ratios differ a little from these medians."
+"""With every figure of levels: one quantity stands in a report as both."""
 
 
 class Builder(Protocol):
     """What draws a figure: the figure, or None where the findings hold nothing for it."""
 
     def __call__(self, findings: Findings, *, is_interactive: bool = False) -> Figure | None:
-        """Build the figure; interactive ones follow the page's controls and carry no legend."""
+        """Build the figure; interactive ones follow the page's controls, and the page says beside them what their colours mean."""
 
 
 def origin_note(findings: Findings) -> str:
@@ -137,14 +161,21 @@ def interval_note(findings: Findings, launches: Iterable[int] | None = None) -> 
     """Return how the intervals came to be, with n: of `launches`, or of all cells."""
     n = span_words((summary.launches for summary in findings.summaries) if launches is None else launches)
     if all(summary.median.low is None for summary in findings.summaries):
-        return f"n = {n} launches a point: too few for {findings.confidence * 100:g} % intervals."
-    return f"n = {n} launches a point; {findings.confidence * 100:g} % nonparametric intervals over launches."
+        return f"Medians of n = {n} launches: too few for {findings.confidence * 100:g} % intervals."
+    return f"Medians of n = {n} launches, with {findings.confidence * 100:g} % nonparametric intervals."
+
+
+def ratio_note(findings: Findings, launches: Iterable[int], what: str = "pairs of launches") -> str:
+    """Return what ratios rest on: n of what was compared, and the kind of their intervals."""
+    level = f"{findings.confidence * 100:g} %"
+    return (
+        f"Geometric means of ratios, n = {span_words(launches)} {what}, with {level} intervals, each of its row alone."
+    )
 
 
 def receive_note(findings: Findings, receive: Receive) -> str:
     """Return how a probe receives where the findings hold more than one way, else nothing: it goes without saying."""
-    ways = {summary.key.receive for summary in findings.summaries} - {Receive.LIBRARY}
-    return RECEIVE_WORDS[receive] if len(ways) > 1 and receive is not Receive.LIBRARY else ""
+    return RECEIVE_WORDS[receive] if len(findings.receives) > 1 and receive is not Receive.LIBRARY else ""
 
 
 def span_words(counts: Iterable[int]) -> str:
@@ -180,17 +211,49 @@ def tooltip(*fields: str) -> list[Spec]:
     return [{"field": field, "type": "nominal"} for field in fields]
 
 
-def compose(figure: Figure, findings: Findings, *, columns: int = 3) -> Spec:
-    """Put the panels of a figure side by side for paper, under a title that says where numbers come from."""
+LETTER = 0.56
+"""Width of a letter, in font sizes: a little more than the mean of a sans-serif."""
+TITLE_SIZE, SUBTITLE_SIZE = 16, 11
+
+
+def _lines(text: str, size: int, width: float, columns: int = 1) -> list[str]:
+    """Return the lines into which a text breaks in a column of a figure."""
+    return textwrap.wrap(text, max(12, int(width / columns / (LETTER * size))))
+
+
+def compose(
+    figure: Figure,
+    findings: Findings,
+    *,
+    columns: int = 3,
+    panel_width: float = PAPER_PANEL_WIDTH,
+    width: float | None = None,
+) -> Spec:
+    """Put the panels of a figure side by side for paper, under a title that says where numbers come from.
+
+    Titles break into lines that fit `width`, the whole figure's in pixels (default: what the panels take at least).
+    """
     columns = min(columns, len(figure.panels))
+    width = columns * (panel_width + PANEL_LABELS) if width is None else width
     panels = [
-        {**panel.spec, "width": PAPER_PANEL_WIDTH, "height": panel.height, "title": panel.title}
+        {
+            **panel.spec,
+            "width": min(panel_width, panel.widest or panel_width),
+            "height": panel.height,
+            "title": _lines(panel.title, 13, width, columns),
+        }
         for panel in figure.panels
     ]
     params = list({param["name"]: param for panel in panels for param in panel.pop("params", [])}.values())
-    subtitle = [line for line in (interval_note(findings), origin_note(findings)) if line]
+    rests_on = interval_note(findings) if figure.rests_on is None else figure.rests_on
+    subtitle = [line for line in (rests_on, origin_note(findings)) if line]
     return {
-        "title": {"text": figure.title, "subtitle": subtitle, "fontSize": 16, "offset": 16},
+        "title": {
+            "text": _lines(figure.title, TITLE_SIZE, width),
+            "subtitle": [part for line in subtitle for part in _lines(line, SUBTITLE_SIZE, width)],
+            "fontSize": TITLE_SIZE,
+            "offset": 16,
+        },
         "params": params,
         "concat": panels,
         "columns": columns,

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from fabricbench.report.drawing.figure import Spec, mark
 
 ROW_HEIGHT = 24
+LETTER_WIDTH, LABELS_WIDTH, CELL_WIDTH = 7, 200, 110
+"""Pixels of a letter, of the names of rows at most, and of a cell at most: one as wide as a page looks like a bar with a length."""
 NEUTRAL = "#f1efe9"
 """No difference. Each cell's text is dark or light, whichever stands out from its colour, on the dark page too."""
 DARK_TEXT, LIGHT_TEXT = "#1d2126", "#ffffff"
@@ -15,6 +18,11 @@ MIDDLE_LIGHT = 0.2
 """Relative luminance (WCAG 2.2) at which dark and light text stand out alike."""
 LEAST_REACH = math.log(1.25)
 """Of a logarithm: small differences must not look like large ones for want of others."""
+
+
+def widest(labels: Sequence[str], columns: Sequence[str]) -> int:
+    """Return how wide cells in so many columns, with the names of their rows, get."""
+    return min(LABELS_WIDTH, LETTER_WIDTH * max(map(len, labels))) + CELL_WIDTH * len(columns)
 
 
 def heat_spec(
@@ -30,7 +38,7 @@ def heat_spec(
         "field": "column",
         "type": "nominal",
         "sort": columns,
-        "axis": {"title": x_title, "labelAngle": 0, "orient": "bottom", "labelOverlap": True, "grid": False},
+        "axis": {"title": x_title, "labelAngle": 0, "orient": "bottom", "labelOverlap": "greedy", "grid": False},
     }
     y: Spec = {
         "field": "label",

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import vl_convert
+
 from fabricbench import chapters
 from fabricbench.analysis.findings import Findings
 from fabricbench.errors import UsageError
 from fabricbench.report.drawing.figure import Builder, Figure, Panel, Spec, compose
 from fabricbench.report.figures.curves import round_trip_curves, throughput_curves
-from fabricbench.report.figures.distributions import distributions
+from fabricbench.report.figures.distributions import distributions, tails
 from fabricbench.report.figures.forest import round_trip_forest, throughput_forest, verdict_forest
 from fabricbench.report.figures.ladder import ladder
+from fabricbench.report.figures.order import order
 from fabricbench.report.figures.published import published
 
 if TYPE_CHECKING:
@@ -31,7 +34,7 @@ FIRST: dict[str, Builder] = {
     "round-trip-ratios": round_trip_forest,
     "throughput-ratios": throughput_forest,
 }
-LAST: dict[str, Builder] = {"distributions": distributions, "published": published}
+LAST: dict[str, Builder] = {"order": order, "distributions": distributions, "tails": tails, "published": published}
 """Every report has these, before and after the figures of the chapters."""
 
 
@@ -62,12 +65,51 @@ def draw(name: str, findings: Findings) -> alt.ConcatChart:
     return alt.ConcatChart.from_dict(paper_spec(name, findings))
 
 
-def paper_spec(name: str, findings: Findings) -> Spec:
-    """Return the named figure as one Vega-Lite specification, for a paper. UsageError where there is nothing to draw."""
+PIXELS_PER_MM = 96 / 25.4
+NARROW_MM = 120.0
+"""Below this width panels stand one above the other."""
+LEAST_PANEL = 60.0
+TOO_WIDE = 4.0
+"""Pixels beyond the width asked for, a millimetre: panels that cannot be narrower stand in fewer columns."""
+TRIES = 4
+"""Of finding the panels' width that gives the figure its own: names and numbers beside them take what they need."""
+
+
+def paper_spec(name: str, findings: Findings, width_mm: float | None = None) -> Spec:
+    """Return the named figure as one Vega-Lite specification, for a paper. UsageError where there is nothing to draw.
+
+    With `width_mm` it is as wide as that, its text still 8 points and more (11 pixels of 1/96 inch).
+    """
     figure = build(name, findings)
     if figure is None:
         held = ", ".join(present(findings)) or "none"
         needs = next((f"it needs {one.needs}; " for one in chapters.CHAPTERS if name in one.figures), "")
         hint = f"{needs}figures with data: {held}"
         raise UsageError(f"these findings hold nothing for the figure {name!r}", hint=hint)
-    return compose(figure, findings)
+    if width_mm is None:
+        return compose(figure, findings)
+    return _as_wide(figure, findings, width_mm * PIXELS_PER_MM, 1 if width_mm < NARROW_MM else 3)
+
+
+def _as_wide(figure: Figure, findings: Findings, width: float, columns: int) -> Spec:
+    """Return the figure with panels as wide as the whole needs, in fewer columns where as many do not fit in."""
+    spec: Spec = {}
+    for number in range(min(columns, len(figure.panels)), 0, -1):
+        spec, surplus = _in_columns(figure, findings, width, number)
+        if surplus < TOO_WIDE:
+            break
+    return spec
+
+
+def _in_columns(figure: Figure, findings: Findings, width: float, columns: int) -> tuple[Spec, float]:
+    """Return the figure in so many columns, and how much wider it is: what stands beside panels is known once it is drawn."""
+    panel_width = width / columns - 60
+    spec: Spec = {}
+    surplus = 0.0
+    for _ in range(TRIES):
+        spec = compose(figure, findings, columns=columns, panel_width=panel_width, width=width)
+        surplus = vl_convert.vegalite_to_scenegraph(spec)["width"] - width
+        if abs(surplus) < 1:
+            break
+        panel_width = max(LEAST_PANEL, panel_width - surplus / columns)
+    return spec, surplus

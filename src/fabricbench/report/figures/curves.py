@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fabricbench.analysis.findings import CellSummary, Crossover, Findings, is_sweep
+from fabricbench.analysis.findings import CellSummary, Crossover, Findings, Setup, is_sweep
 from fabricbench.model import Layer, Metric
 from fabricbench.report.drawing.axes import (
     CHOSEN,
@@ -22,6 +22,8 @@ from fabricbench.report.drawing.axes import (
     zoom,
 )
 from fabricbench.report.drawing.figure import (
+    MEDIAN,
+    OF_LAUNCHES,
     UNDECIDED,
     Figure,
     Panel,
@@ -37,6 +39,7 @@ from fabricbench.report.words import (
     METRIC_WORDS,
     RECEIVE_WORDS,
     bracket_words,
+    counted,
     place_words,
     range_words,
     rounded_size_words,
@@ -46,8 +49,10 @@ from fabricbench.report.words import (
 
 MET_BY_USERS = (Layer.TCP, Layer.RDMA, Layer.MPI)
 """Layers whose curves stand open in a page; those below explain them and fold away."""
-LAUNCH_LOOK = {"size": 7, "opacity": 0.3, "clip": True}
+LAUNCH_LOOK = {"size": 5, "opacity": 0.9, "clip": True}
 """Launches stand behind the medians, and do not stretch the axes where one of them is far off."""
+LABEL_PLACE, LABEL_STEP = 8, 13
+"""Pixels from the top of a panel: where crossovers are named, one below the other, as their strips may lie over each other."""
 IS_COURSE = "datum['is course']"
 """Whether a fabric has enough sizes for a line through them."""
 
@@ -64,9 +69,9 @@ def throughput_curves(findings: Findings, *, is_interactive: bool = False) -> Fi
 
 def _curves(findings: Findings, metric: Metric, name: str, is_interactive: bool) -> Figure | None:
     summaries = [one for one in findings.summaries if one.key.metric is metric and is_sweep(one.key)]
-    groups: dict[tuple[Layer, str], list[CellSummary]] = {}
-    for summary in sorted(summaries, key=lambda item: (list(Layer).index(item.key.layer), item.key.variant)):
-        groups.setdefault((summary.key.layer, summary.key.variant), []).append(summary)
+    groups: dict[tuple[Layer, Setup], list[CellSummary]] = {}
+    for summary in sorted(summaries, key=lambda item: (list(Layer).index(item.key.layer), item.key.order)):
+        groups.setdefault((summary.key.layer, summary.key.setup), []).append(summary)
     crossovers = [one for one in findings.crossovers if one.metric is metric and is_sweep(one)]
     curves = [group for group in groups.values() if len({summary.key.message_bytes for summary in group}) > 1]
     points = [group[0].key for group in groups.values() if group not in curves]
@@ -79,9 +84,10 @@ def _curves(findings: Findings, metric: Metric, name: str, is_interactive: bool)
     if not panels:
         return None
     parts = [
-        "Medians over launches, a panel for each layer; tcp, rdma and mpi share their axes, and so do the layers below.",
+        "A panel for each layer; tcp, rdma and mpi share their axes, and so do the layers below.",
         interval_note(findings),
-        "Bands are the intervals; a hollow point has too few launches for one; two sizes alone have no line through them.",
+        OF_LAUNCHES,
+        "Bands and strokes are the intervals; a hollow point has too few launches for one; two sizes alone have no line.",
     ]
     if any(summary.key.receive == "polling" for summary in summaries):
         parts.append("Solid: the receiver sleeps (blocking) or does as its library does; dashed: it spins (polling).")
@@ -90,7 +96,7 @@ def _curves(findings: Findings, metric: Metric, name: str, is_interactive: bool)
     if crossovers:
         parts.append(_crossing_note(crossovers))
     if points:
-        names = ", ".join(f"{key.layer} {key.variant}".strip() for key in points)
+        names = ", ".join(" ".join((key.layer, *key.variant_words)) for key in points)
         parts.append(f"In the table only, being measured at one size: {names}.")
     parts.append(origin_note(findings))
     title = f"{METRIC_WORDS[metric].capitalize()} over message size"
@@ -127,7 +133,7 @@ def _row(summary: CellSummary) -> dict[str, Any]:
         "test": f"{size_words(summary.key.message_bytes)}, {RECEIVE_WORDS[summary.key.receive]}",
         "median": value_words(metric, summary.median.value),
         "interval": range_words(metric, summary.median.low, summary.median.high),
-        "n": f"{summary.launches} launches, {summary.samples:,} samples",
+        "n": f"{counted(summary.launches, 'launch', 'launches')}, {counted(summary.samples, 'sample')}",
     }
 
 
@@ -165,17 +171,23 @@ def _panel(
     medians = [summary.median for summary in alike]
     values = [end for median in medians for end in (median.value, median.low, median.high) if end]
     x = size_channel([plotted_size(summary.key.message_bytes) for summary in alike])
-    y = value_channel(key.metric, values + [level["value"] for level in levels])
+    y = value_channel(key.metric, values + [level["value"] for level in levels], MEDIAN)
     colour = colour_channel(findings, has_legend=not is_interactive)
     shared = {"x": x, "color": colour}
-    crossings = [item for item in crossovers if (item.layer, item.variant) == (key.layer, key.variant)]
+    crossings = [item for item in crossovers if (item.layer, item.setup) == (key.layer, key.setup)]
     point: Spec = {**shared, "y": y, "shape": shape_channel(findings, has_legend=not is_interactive)}
     point["tooltip"] = tooltip("fabric", "test", "median", "interval", "n")
     band = {**shared, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "detail": {"field": "receive"}}
     layers = [
         *_crossing_layers(crossings, x),
         *_level_layers(findings, levels, y),
-        mark("area", band, keep=[CHOSEN, HAS_INTERVAL], opacity=0.22),
+        mark("area", band, keep=[CHOSEN, HAS_INTERVAL], opacity=0.18),
+        mark(
+            "rule",
+            {**shared, "y": {**y, "field": "low"}, "y2": {"field": "high"}},
+            keep=[CHOSEN, HAS_INTERVAL],
+            strokeWidth=1,
+        ),
         mark(
             "line", {**shared, "y": y, "strokeDash": dash_channel()}, keep=[CHOSEN, IS_COURSE], **connection(len(rows))
         ),
@@ -187,13 +199,13 @@ def _panel(
         ),
         mark("point", {**shared, "y": y}, rows=_launches(summaries), keep=[CHOSEN], filled=True, **LAUNCH_LOOK),
         mark("point", point, keep=[CHOSEN, HAS_INTERVAL], filled=True, size=34, opacity=1),
-        mark("point", point, keep=[CHOSEN, f"!{HAS_INTERVAL}"], filled=False, size=34, strokeWidth=1.5),
+        mark("point", point, keep=[CHOSEN, f"!{HAS_INTERVAL}"], filled=False, size=34, strokeWidth=1.5, opacity=1),
     ]
     if is_interactive:
         layers[-1]["params"] = zoom("x", "y")
     spec: Spec = {"data": {"values": rows}, "params": reader_params(findings), "layer": layers}
-    variant = f" ({key.variant})" if key.variant else ""
-    title, is_folded = f"{key.layer}{variant}: {LAYER_WORDS[key.layer]}", key.layer not in MET_BY_USERS
+    setup = f" ({', '.join(key.variant_words)})" if key.variant_words else ""
+    title, is_folded = f"{key.layer}{setup}: {LAYER_WORDS[key.layer]}", key.layer not in MET_BY_USERS
     return Panel(title, spec, {"layer": key.layer.value}, is_folded=is_folded)
 
 
@@ -230,7 +242,10 @@ def _crossing_layers(crossovers: list[Crossover], x: Spec) -> list[Spec]:
     brackets = [_crossing_row(item, item.lower_bytes, item.upper_bytes) for item in crossovers]
     layers = [
         mark("rect", strip, rows=brackets, keep=keep, opacity=0.12, color=UNDECIDED),
-        mark("text", words, rows=brackets, keep=keep, align="left", dx=3, y=8),
+        *(
+            mark("text", words, rows=[row], keep=keep, align="left", dx=3, y=LABEL_PLACE + LABEL_STEP * number)
+            for number, row in enumerate(brackets)
+        ),
     ]
     located = [
         {**_crossing_row(item, item.low, item.high), "size": plotted_size(item.message_bytes)}

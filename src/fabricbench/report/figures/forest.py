@@ -7,7 +7,15 @@ from typing import Any
 
 from fabricbench.analysis.findings import Comparison, Findings, Replication, Verdict, is_sweep
 from fabricbench.model import Layer, Metric
-from fabricbench.report.drawing.axes import HAS_INTERVAL, TIMES_LABELS, colour_channel, ratio_domain, ratio_ticks, zoom
+from fabricbench.report.drawing.axes import (
+    HAS_INTERVAL,
+    TIMES_LABELS,
+    colour_channel,
+    ratio_domain,
+    ratio_ticks,
+    shape_channel,
+    zoom,
+)
 from fabricbench.report.drawing.figure import (
     AHEAD_OPACITY,
     UNDECIDED,
@@ -16,8 +24,9 @@ from fabricbench.report.drawing.figure import (
     Spec,
     mark,
     origin_note,
+    ratio_note,
     receive_note,
-    span_words,
+    sentences,
     tooltip,
 )
 from fabricbench.report.palette import fabric_names
@@ -53,22 +62,23 @@ READING = (
 
 def verdict_forest(findings: Findings, *, is_interactive: bool = False) -> Figure | None:
     """Return the whole comparison at a glance: a row for each layer, the ratio over all its sizes."""
-    groups: dict[tuple[str, ...], list[Comparison]] = {}
+    groups: dict[tuple[object, ...], list[Comparison]] = {}
     basic = [curve for curve in findings.curves if is_sweep(curve)]
     for curve in sorted(basic, key=lambda curve: _place(findings, curve)):
         groups.setdefault((*_pair(curve), curve.metric), []).append(curve)
     if not groups:
         return None
-    panels = []
+    panels, ends = [], _ends(basic)
     for group in groups.values():
         title = METRIC_WORDS[group[0].metric].capitalize() + _pair_words(findings, group[0], is_interactive)
         tags = {"metric": group[0].metric.value}
         labels = [_layer_words(findings, curve) for curve in group]
-        ends = _ends(basic)
         panels.append(_panel(findings, group, labels, title, tags, ends, is_interactive, has_labels=True))
     caption = "Geometric mean of the ratios over the message sizes of each layer. " + _reading(findings, basic)
     title = "How many times faster, over all message sizes"
-    return Figure("verdict", title, caption, tuple(panels), curve_table(findings, basic))
+    return Figure(
+        "verdict", title, caption, tuple(panels), curve_table(findings, basic), rests_on=_rests_on(findings, basic)
+    )
 
 
 def round_trip_forest(findings: Findings, *, is_interactive: bool = False) -> Figure | None:
@@ -84,32 +94,37 @@ def throughput_forest(findings: Findings, *, is_interactive: bool = False) -> Fi
 def _cells(findings: Findings, metric: Metric, name: str, is_interactive: bool) -> Figure | None:
     cells = [cell for cell in findings.cells if cell.metric is metric and is_sweep(cell)]
     cells.sort(key=lambda cell: _place(findings, cell))
-    groups: dict[tuple[str, ...], list[Comparison]] = {}
+    groups: dict[tuple[object, ...], list[Comparison]] = {}
     for cell in cells:
-        groups.setdefault((*_pair(cell), cell.layer, cell.receive, cell.variant), []).append(cell)
+        groups.setdefault((*_pair(cell), cell.layer, cell.receive, cell.setup), []).append(cell)
     if not groups:
         return None
-    panels = []
+    panels, ends = [], _ends(cells)
     for group in groups.values():
         first = group[0]
         labels = [size_words(cell.message_bytes) for cell in group]
         tags = {"layer": first.layer.value, "receive": RECEIVE_WORDS[first.receive]}
         title = _layer_words(findings, first) + _pair_words(findings, first, is_interactive)
-        panels.append(_panel(findings, group, labels, title, tags, _ends(cells), is_interactive))
+        panels.append(_panel(findings, group, labels, title, tags, ends, is_interactive))
     title = f"{METRIC_WORDS[metric].capitalize()}: how many times faster, size by size"
     caption = f"Ratio of geometric means over launches{', paired by block' if cells[0].is_paired else ''}. " + _reading(
         findings, cells
     )
-    return Figure(name, title, caption, tuple(panels), comparison_table(findings, cells))
+    return Figure(
+        name, title, caption, tuple(panels), comparison_table(findings, cells), rests_on=_rests_on(findings, cells)
+    )
 
 
-def _place(findings: Findings, item: Comparison) -> tuple[int, int, str, str, int]:
-    """Return where a comparison stands: fabrics in their order, layers from the bottom, sizes from the smallest."""
+def _place(findings: Findings, item: Comparison) -> tuple[Any, ...]:
+    """Return where a comparison stands: metrics apart, then pairs, layers from the bottom, sizes from the smallest."""
+    names = fabric_names(findings)
     return (
-        fabric_names(findings).index(item.fabric_b),
+        list(Metric).index(item.metric),
+        names.index(item.fabric_a),
+        names.index(item.fabric_b),
         list(Layer).index(item.layer),
         item.receive,
-        item.variant,
+        item.order,
         item.message_bytes or 0,
     )
 
@@ -124,14 +139,15 @@ def _pair_words(findings: Findings, item: Comparison, is_interactive: bool) -> s
 
 
 def _layer_words(findings: Findings, item: Comparison) -> str:
-    return ", ".join(filter(None, (item.layer.value, receive_note(findings, item.receive), item.variant)))
+    return ", ".join(filter(None, (item.layer.value, receive_note(findings, item.receive), *item.variant_words)))
+
+
+def _rests_on(findings: Findings, items: Sequence[Comparison]) -> str:
+    return ratio_note(findings, (item.launches for item in items), SIDES[items[0].replication])
 
 
 def _reading(findings: Findings, items: Sequence[Comparison]) -> str:
-    what = SIDES[items[0].replication]
-    n = span_words(item.launches for item in items)
-    intervals = f"n = {n} {what}, {findings.confidence * 100:g} % intervals, each of its row alone."
-    return " ".join(filter(None, (READING.format(margin=findings.margin * 100), intervals, origin_note(findings))))
+    return sentences(READING.format(margin=findings.margin * 100), _rests_on(findings, items), origin_note(findings))
 
 
 def _label_layer(findings: Findings, items: Sequence[Comparison], labels: list[str], y: Spec) -> Spec:
@@ -148,7 +164,7 @@ def _ends(items: Sequence[Comparison]) -> list[float]:
 
 def _row(findings: Findings, item: Comparison, label: str) -> dict[str, Any]:
     side = advantage(item)
-    times, _, interval = effect_words(item).partition(" (")
+    times = effect_words(item)
     return {
         "label": label,
         "value": side.value,
@@ -157,8 +173,8 @@ def _row(findings: Findings, item: Comparison, label: str) -> dict[str, Any]:
         "fabric": item.leader or "",
         "test": f"{_layer_words(findings, item)}, {size_words(item.message_bytes)}",
         "verdict": verdict_words(item, findings.margin),
-        "times faster": times,
-        "interval": interval.removesuffix(")"),
+        "times faster": times.value,
+        "interval": times.interval,
         "n": f"{item.launches} {SIDES[item.replication]}",
         "p, corrected": p_words(item.p_adjusted),
     }
@@ -193,8 +209,10 @@ def _panel(
     axis: Spec = {"grid": False, "labelLimit": 160, "minExtent": LABEL_EXTENT}
     y: Spec = {"field": "label", "type": "nominal", "sort": labels, "title": None, "axis": axis}
     margin = [{"value": 1 / (1 + findings.margin), "end": 1 + findings.margin}]
+    edges = [{"value": end} for row in margin for end in row.values()]
     layers = [
         mark("rect", {"x": x, "x2": {"field": "end"}}, rows=margin, color=UNDECIDED, opacity=0.22),
+        mark("rule", {"x": x}, rows=edges, color=UNDECIDED, strokeWidth=0.75),
         mark("rule", {"x": x}, rows=[{"value": 1}], color=UNDECIDED),
         *_mark_layers(findings, items, labels, x, y),
     ]
@@ -215,14 +233,14 @@ def _mark_layers(findings: Findings, items: Sequence[Comparison], labels: list[s
     point = {"y": y, "x": x, "tooltip": tooltip("test", "verdict", "times faster", "interval", "n", "p, corrected")}
     layers = []
     colour: Spec = {"color": colour_channel(findings)}
+    shape: Spec = {"shape": shape_channel(findings)}
     for look, mine in rows.items():
         if look == "faster":
-            layers.append(mark("rule", {**span, **colour}, rows=mine, keep=[HAS_INTERVAL], strokeWidth=2))
-            layers.append(mark("point", {**point, **colour}, rows=mine, filled=True, size=40, opacity=1))
+            layers.append(mark("rule", {**span, **colour}, rows=mine, keep=[HAS_INTERVAL], strokeWidth=2.5))
+            layers.append(mark("point", {**point, **colour, **shape}, rows=mine, filled=True, size=40, opacity=1))
         elif look == "ahead":
-            both: Spec = {"fill": colour_channel(findings), "stroke": colour_channel(findings)}
-            faint = {**span, **colour}
-            layers.append(mark("rule", faint, rows=mine, keep=[HAS_INTERVAL], strokeWidth=2, opacity=AHEAD_OPACITY))
+            both: Spec = {"fill": colour_channel(findings), "stroke": colour_channel(findings), **shape}
+            layers.append(mark("rule", {**span, **colour}, rows=mine, keep=[HAS_INTERVAL], strokeWidth=1))
             layers.append(
                 mark(
                     "point",
@@ -236,11 +254,15 @@ def _mark_layers(findings: Findings, items: Sequence[Comparison], labels: list[s
             )
         elif look == "equivalent":
             layers.append(mark("rule", span, rows=mine, keep=[HAS_INTERVAL], strokeWidth=2, color=UNDECIDED))
-            layers.append(mark("point", point, rows=mine, shape="diamond", size=50, strokeWidth=1.75, color=UNDECIDED))
+            layers.append(
+                mark("point", point, rows=mine, shape="diamond", size=50, strokeWidth=1.75, color=UNDECIDED, opacity=1)
+            )
         else:
             dashed = {"strokeWidth": 1.25, "strokeDash": [3, 3], "color": UNDECIDED}
             layers.append(mark("rule", span, rows=mine, keep=[HAS_INTERVAL], **dashed))
-            layers.append(mark("point", point, rows=mine, shape=CROSS, size=36, strokeWidth=1.5, color=UNDECIDED))
+            layers.append(
+                mark("point", point, rows=mine, shape=CROSS, size=36, strokeWidth=1.5, color=UNDECIDED, opacity=1)
+            )
     return layers
 
 

@@ -17,7 +17,17 @@ from fabricbench.report.drawing.axes import (
     shape_channel,
     value_channel,
 )
-from fabricbench.report.drawing.figure import Figure, Panel, Spec, interval_note, mark, origin_note, tooltip
+from fabricbench.report.drawing.figure import (
+    MEDIAN,
+    OF_LAUNCHES,
+    Figure,
+    Panel,
+    Spec,
+    interval_note,
+    mark,
+    origin_note,
+    tooltip,
+)
 from fabricbench.report.tables import ladder_table
 from fabricbench.report.words import (
     MOST_OF_A_WIRE,
@@ -31,6 +41,8 @@ from fabricbench.report.words import (
 )
 
 ROW_HEIGHT = 40
+FULL = 0.94
+"""Share of the line rate from which on throughputs tell layers apart no more: headers take the rest."""
 IMPOSSIBLE_COLOUR = "#c2410c"
 """Of a share that no wire can carry, which stands in words and not as a point."""
 
@@ -38,19 +50,28 @@ IMPOSSIBLE_COLOUR = "#c2410c"
 def ladder(findings: Findings, *, is_interactive: bool = False) -> Figure | None:
     """Return round trip, throughput and share of the line rate for each layer that uses the fabric."""
     steps = [step for step in findings.ladder if step.layer is not Layer.MEMORY]
+    rates = _full_wire(steps)
     built = [
         _value_panel(findings, steps, Metric.ROUND_TRIP_TIME, is_interactive),
-        _value_panel(findings, steps, Metric.THROUGHPUT, is_interactive),
-        _share_panel(findings, steps, is_interactive),
+        *(
+            ()
+            if rates
+            else (
+                _value_panel(findings, steps, Metric.THROUGHPUT, is_interactive),
+                _share_panel(findings, steps, is_interactive),
+            )
+        ),
     ]
     panels = tuple(panel for panel in built if panel is not None)
     if not panels:
         return None
     sizes = sorted({step.round_trip_message_bytes for step in steps if step.round_trip_message_bytes is not None})
     round_trips = f"Round trips of {' and '.join(size_words(size) for size in sizes)}; " if sizes else ""
+    levels = round_trips + (rates or f"best throughput over all message sizes{_frame_note(steps)}.")
     parts = (
-        f"{round_trips}best throughput over all message sizes{_frame_note(steps)}.",
+        levels[:1].upper() + levels[1:],
         interval_note(findings),
+        OF_LAUNCHES,
         "What a layer loses (in the table): against the layer below, at the largest size that both have, not that of the best.",
         origin_note(findings),
     )
@@ -67,6 +88,16 @@ def _frame_note(steps: Sequence[LadderStep]) -> str:
     if not frame or max(best.values(), default=0) <= frame:
         return ""
     return f", which for frames ends at {size_words(frame)}: each of them is sent by itself"
+
+
+def _full_wire(steps: Sequence[LadderStep]) -> str:
+    """Return what stands in place of throughputs where every layer fills its wire: drawn, they would be one line at the edge."""
+    shares = [step.share_of_line_rate for step in steps if step.throughput is not None]
+    known = [share for share in shares if share is not None and FULL <= share <= MOST_OF_A_WIRE]
+    if not known or len(known) < len(shares):
+        return ""
+    least, most = (f"{100 * share:.0f}" for share in (min(known), max(known)))
+    return f"throughput is in the table only: at its best every layer reaches {least} to {most} % of the line rate."
 
 
 def _names(step: LadderStep) -> dict[str, Any]:
@@ -98,7 +129,7 @@ def _value_panel(findings: Findings, steps: Sequence[LadderStep], metric: Metric
             rows.append(_names(step) | shown)
     if not rows:
         return None
-    x = value_channel(metric, [row[part] for row in rows for part in ("value", "low", "high") if row[part]])
+    x = value_channel(metric, [row[part] for row in rows for part in ("value", "low", "high") if row[part]], MEDIAN)
     title = "Round trip of a small message" if is_time else "Best throughput"
     fields = ("fabric", "layer", "median", "interval", "measured at", *(("added",) if is_time else ()))
     return _profile(findings, rows, x, title, tooltip(*fields), is_interactive)

@@ -20,7 +20,7 @@ from fabricbench.report.drawing.figure import (
     origin_note,
     tooltip,
 )
-from fabricbench.report.palette import colour_range, fabric_names
+from fabricbench.report.palette import colour_range, fabric_names, shape_range
 from fabricbench.report.tables import published_table
 from fabricbench.report.words import in_this_run, place_words, range_words, size_words
 
@@ -142,7 +142,15 @@ def _spec(findings: Findings, rows: Sequence[dict[str, Any]]) -> Spec:
     x = value_channel(Metric.THROUGHPUT, [float(row["value"]) for row in rows])
     low, high = x["scale"]["domain"]
     x["scale"]["domain"] = [low, low * (high / low) ** (1 / (1 - LABEL_SHARE))]
-    point = {"x": x, "y": y, "color": colour, "tooltip": tooltip("label", "throughput", "interval", "source")}
+    shapes = {"domain": scale["domain"], "range": [*shape_range(findings), *["diamond"] * len(others)]}
+    shape = {"field": "fabric", "type": "nominal", "legend": None, "scale": shapes}
+    point = {
+        "x": x,
+        "y": y,
+        "color": colour,
+        "shape": shape,
+        "tooltip": tooltip("label", "throughput", "interval", "source"),
+    }
     span = {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y, "color": colour}
     words = {"x": x, "y": y, "text": {"field": "throughput"}}
     lead = {"x": {**x, "field": "floor"}, "x2": {"field": "value"}, "y": y}
@@ -152,7 +160,7 @@ def _spec(findings: Findings, rows: Sequence[dict[str, Any]]) -> Spec:
         mark("rule", lead, rows=[{**row, "floor": low} for row in rows], color=UNDECIDED, opacity=0.35, strokeWidth=1),
         mark("rule", span, rows=[row for row in measured if row["low"] is not None], strokeWidth=2.5),
         mark("point", point, rows=measured, filled=True, size=60, opacity=1),
-        mark("point", point, rows=quoted, filled=False, shape="diamond", size=60, strokeWidth=1.75),
+        mark("point", point, rows=quoted, filled=False, size=60, strokeWidth=1.75, opacity=1),
         mark("text", words, rows=rows, align="left", baseline="middle", dx=10),
     ]
     return {"layer": layers}

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -15,30 +14,33 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined, select_autoesca
 from markupsafe import Markup
 
 from fabricbench.analysis.findings import Findings
-from fabricbench.printable import printable
-from fabricbench.report.html.page import build_page, data_address
-from fabricbench.report.words import typographic
-from fabricbench.table import table_csv
+from fabricbench.printable import printable, shortened
+from fabricbench.report.first_screen import LOST
+from fabricbench.report.html.page import STILLS, build_page, packed
+from fabricbench.report.words import set_for_page
 
 __all__ = ["render_html"]
-
-NUMBER_AND_UNIT = re.compile(r"(?<=\d) (?=(?:[kMG]?bit/s|[KMG]iB|B|[nµm]?s|%|×|times)(?![\w/]))")
 
 
 def render_html(findings: Findings) -> str:
     """Return the dossier."""
     page = build_page(findings)
     return (
-        _environment()
+        environment()
         .get_template("dossier.html.j2")
         .render(
             page=page,
             findings=findings,
-            style=Markup(_text("dossier.css")),  # noqa: S704 - our own file
+            style=own_style(),
             script=Markup(_text("dossier.js")),  # noqa: S704 - our own file
-            vega=Markup(_vega()),  # noqa: S704 - the bundled libraries
+            vega=_vega(),
         )
     )
+
+
+def own_style() -> Markup:
+    """Return how our pages look."""
+    return Markup(_text("dossier.css"))  # noqa: S704 - our own file
 
 
 def _text(name: str) -> str:
@@ -46,26 +48,24 @@ def _text(name: str) -> str:
 
 
 @cache
-def _vega() -> str:
-    """Return Vega, Vega-Lite and Vega-Embed as one script. A `</script` inside a string would end the element early."""
-    return (
-        str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
-        .replace("</script", "<\\/script")
-        .replace("<!--", "<\\!--")
-    )
+def _vega() -> Markup:
+    """Return Vega, Vega-Lite and Vega-Embed as one script, compressed."""
+    return packed(str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")))
 
 
-def _set_for_page(text: str) -> str:
-    """Return prose set for a page: a number and its unit stay on one line."""
-    return NUMBER_AND_UNIT.sub("\u00a0", typographic(text))
+MOST_OF_A_TEXT = 20_000
+"""Characters of what a file said: a page that holds megabytes of it opens nowhere."""
 
 
 def _without_acting(value: Any) -> Any:
     """Return a value as it may stand in a page: names from elsewhere must not reorder a line. Markup is our own."""
-    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    is_text = isinstance(value, str) and not isinstance(value, Markup)
+    return printable(shortened(value, MOST_OF_A_TEXT)) if is_text else value
 
 
-def _environment() -> Environment:
+@cache
+def environment() -> Environment:
+    """Return what templates are filled by, our own beside it."""
     environment = Environment(
         loader=FunctionLoader(_text),
         autoescape=select_autoescape(default=True, default_for_string=True),
@@ -74,6 +74,6 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["typographic"] = _set_for_page
-    environment.globals |= {"data_address": data_address, "table_csv": table_csv}
+    environment.filters["typographic"] = set_for_page
+    environment.globals |= {"LOST": LOST, "STILLS": STILLS}
     return environment

@@ -1,14 +1,11 @@
-"""The dossier's content, ready for the templates: figures with their tables, downloads, what a reader can choose. Pure.
-
-Beside each row of the first screen all its launches stand as points, drawn as SVG without a script: a line for each fabric on one
-logarithmic axis, which is as long in every row: a factor looks alike wherever it stands.
-"""
+"""The dossier's content, ready for the templates: figures with their tables, downloads, what a reader can choose. Pure."""
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -17,18 +14,32 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from fabricbench import chapters
-from fabricbench.analysis.findings import Findings, Reading, Severity
+from fabricbench.analysis.findings import Findings, Grade, Severity
 from fabricbench.chapters.chapter import Chapter, NamedTables
 from fabricbench.model import Layer, Receive
 from fabricbench.printable import printable
 from fabricbench.report.comma_separated import comparisons_csv
-from fabricbench.report.drawing.figure import DARK, LIGHT, UNDECIDED, vega_config
+from fabricbench.report.drawing.engine import can_draw
+from fabricbench.report.drawing.figure import DARK, LIGHT, Ink, vega_config
 from fabricbench.report.figures import Figure, present
-from fabricbench.report.first_screen import LEVEL, Screen, WarningGroup, build_screen, count_words, grouped, plain_times
-from fabricbench.report.palette import SHAPE_PATHS, colour_range, column_of, fabric_names, shape_range
+from fabricbench.report.first_screen import (
+    GRADE_SIGNS,
+    Screen,
+    WarningGroup,
+    build_screen,
+    count_words,
+    grouped,
+    plain_times,
+)
+from fabricbench.report.html.still import still
+from fabricbench.report.html.strips import strips_of
+from fabricbench.report.palette import SHAPE_PATHS, colour_range, column_of, shape_range
 from fabricbench.report.tables import comparison_table, crossover_table, fabric_table, inventory_table
-from fabricbench.report.words import RECEIVE_WORDS, badge_words, facts_words, size_words, times_words
+from fabricbench.report.words import RECEIVE_WORDS, badge_words, facts_words, size_words
 from fabricbench.table import Table, table
+
+STILLS = 6
+"""Panels of a figure that are there as still pictures: three fabrics have thirty of some, and a page half as large again."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +61,8 @@ class PlacedPanel:
     height: int
     tags: dict[str, str]
     sides: tuple[Choice, ...]
+    picture: Markup
+    widest: int | None
 
 
 @dataclass(frozen=True)
@@ -60,6 +73,8 @@ class PlacedFigure:
     panels: tuple[PlacedPanel, ...]
     folded: tuple[PlacedPanel, ...]
     sizes: tuple[tuple[int, str], ...]
+    key: tuple[Choice, ...]
+    """What its colours mean; nothing where each panel says it above its sides."""
 
 
 @dataclass(frozen=True)
@@ -93,8 +108,15 @@ class Page:
     """What the values of the first screen's rows are."""
     plots: dict[str, Markup]
     """The launches of each effect, by what it is."""
+    plot_head: str
+    plot_words: str
+    """What a strip of launches shows."""
     plot_extent: str
-    """How many times the value at its left end such a plot's right end is."""
+    """From which factor to which such a strip goes."""
+    reading: tuple[tuple[str, str], ...]
+    """What the words and signs of the first screen mean."""
+    method: Sequence[tuple[str, Sequence[str]]]
+    """The method in parts, each under its heading."""
     pairs: Table
     facts: tuple[tuple[str, str], ...]
     date: str
@@ -104,7 +126,8 @@ class Page:
     warning_words: str
     tables: dict[str, Table]
     csv_address: str
-    data: Markup
+    data: str
+    """What the script draws, compressed."""
     sections: tuple[Section, ...]
 
 
@@ -115,11 +138,7 @@ def build_page(findings: Findings) -> Page:
     receives = {summary.key.receive for summary in findings.summaries}
     groups = grouped(findings.warnings)
     screen = build_screen(findings)
-    looks = dict(
-        zip(fabric_names(findings), zip(colour_range(findings), shape_range(findings), strict=True), strict=True)
-    )
-    looks |= {name: looks[fabric_names(findings)[column_of(findings, name)]] for _, name in screen.fabrics}
-    extent = common_extent([value.reading for value in row.values] for row in (*screen.rows, *screen.more_rows))
+    plots, axis = strips_of(findings, screen)
     return Page(
         figures={name: _placed(figure, _choices(findings)) for name, figure in figures.items()},
         fabrics=_choices(findings),
@@ -127,12 +146,13 @@ def build_page(findings: Findings) -> Page:
         layers=tuple(layer.value for layer in Layer if layer in layers),
         receives=tuple(RECEIVE_WORDS[receive] for receive in Receive if receive in receives),
         screen=screen,
-        level=LEVEL,
-        plots={
-            row.what: launch_plot([value.reading for value in row.values], looks, extent, is_undecided=row.is_undecided)
-            for row in (*screen.rows, *screen.more_rows)
-        },
-        plot_extent=f"× {times_words(math.exp(extent))}",
+        level=screen.level,
+        plots=plots,
+        plot_head="Launches" if findings.headline.changes is not None else "Block by block",
+        plot_words=f"times better than {screen.fabrics[0][1]}" if screen.fabrics else "",
+        plot_extent=axis.words,
+        reading=_reading(findings),
+        method=chapters.method_parts(findings),
         pairs=_pairs(screen),
         facts=tuple(fact for fact in facts_words(findings) if fact[0] != "Started"),
         date=_date(findings.started),
@@ -147,7 +167,7 @@ def build_page(findings: Findings) -> Page:
             "inventory": inventory_table(findings),
         },
         csv_address=data_address(comparisons_csv(findings)),
-        data=_script_json(
+        data=packed_json(
             {
                 "specs": {
                     panel_id(figure.name, index): {"spec": panel.spec, "height": panel.height, "figure": figure.name}
@@ -155,10 +175,44 @@ def build_page(findings: Findings) -> Page:
                     for index, panel in enumerate(figure.panels)
                 },
                 "switchable": [figure.name for figure in figures.values() if figure.is_switchable],
-                "config": {"light": vega_config(LIGHT), "dark": vega_config(DARK)},
+                "config": {"light": live_config(LIGHT), "dark": live_config(DARK)},
             }
         ),
         sections=_sections(findings, figures),
+    )
+
+
+GRADE_MEANINGS = {
+    "clear": "decided, and nothing that is known would change it",
+    "doubtful": "decided by the numbers, but the instrument or the hosts speak against them: see the number beside it",
+    "alarm": "decided by the numbers, but what speaks against them would leave nothing of it",
+    "open": "not decided: more blocks are needed, or there is nothing to decide",
+    "void": "the numbers cannot be right, or hardly any launch gave one",
+}
+
+
+def _reading(findings: Findings) -> tuple[tuple[str, str], ...]:
+    level = f"{findings.confidence * 100:g} %"
+    levels = (
+        "on the first screen the geometric mean over launches (of p99 and p99.9 their median), so that levels divide to the "
+        "ratio; in ladder, curves and "
+        "operations the median over launches. The two differ a little."
+    )
+    ratio = (
+        "how many times better the named fabric is, with an interval; all intervals of the first screen hold together with "
+        f"{level} confidence, those of figures and tables each alone"
+    )
+    return (
+        ("Launch", "one start of the measuring program on all nodes of a fabric: what is repeated, and what n counts"),
+        ("Block", "one launch of everything on every fabric, in a balanced order: fabrics are compared block by block"),
+        ("Level", levels),
+        ("Ratio", ratio),
+        (
+            "Margin",
+            f"{findings.margin * 100:g} %: a smaller difference does not matter; the grey band in strips and plots",
+        ),
+        ("Strip", "each point a block (before and after: a launch); right is better; the upright line is the whole"),
+        *((f"{GRADE_SIGNS[grade]} {grade.value}", GRADE_MEANINGS[grade.value]) for grade in Grade),
     )
 
 
@@ -193,18 +247,26 @@ def _behind_no_figure(chapter: Chapter, findings: Findings, figures: dict[str, F
     return [(name, content) for name, content in tables if content not in behind]
 
 
+def live_config(ink: Ink) -> dict[str, Any]:
+    """Return the configuration of what the script draws: its marks say nothing themselves, the page says it of their panel."""
+    return {**vega_config(ink), "aria": False}
+
+
 def panel_id(figure: str, index: int) -> str:
     """Return the id of a panel's element."""
     return f"panel-{figure}-{index}"
 
 
-def data_address(text: str) -> str:
+def data_address(text: str) -> Markup:
     """Return an address that holds the text itself, so that a file opened from disk can offer it for download."""
-    return f"data:text/csv;charset=utf-8,{quote(text)}"
+    return Markup(f"data:text/csv;charset=utf-8,{quote(text)}")  # noqa: S704 - nothing of it acts: it is quoted
 
 
 def _placed(figure: Figure, fabrics: tuple[Choice, ...]) -> PlacedFigure:
     of = {fabric.name: fabric for fabric in fabrics}
+    first = sorted(range(len(figure.panels)), key=lambda index: figure.panels[index].is_folded)[
+        : STILLS if can_draw() else 0
+    ]
     panels = tuple(
         PlacedPanel(
             panel_id(figure.name, index),
@@ -212,12 +274,24 @@ def _placed(figure: Figure, fabrics: tuple[Choice, ...]) -> PlacedFigure:
             panel.height,
             panel.tags,
             tuple(of[name] for name in panel.sides or ()),
+            still(panel, panel_id(figure.name, index), is_alone=len(figure.panels) == 1)
+            if index in first
+            else Markup(),
+            panel.widest,
         )
         for index, panel in enumerate(figure.panels)
     )
     shown = tuple(placed for placed, panel in zip(panels, figure.panels, strict=True) if not panel.is_folded) or panels
     folded = tuple(panel for panel in panels if panel not in shown)
-    return PlacedFigure(figure, shown, folded, tuple((size, size_words(size)) for size in figure.sizes))
+    sizes = tuple((size, size_words(size)) for size in figure.sizes)
+    return PlacedFigure(figure, shown, folded, sizes, _key(figure, fabrics))
+
+
+def _key(figure: Figure, fabrics: tuple[Choice, ...]) -> tuple[Choice, ...]:
+    """Return what stands under a figure's title: a sign in each colour, with what it means."""
+    if figure.key is not None:
+        return tuple(Choice(entry.words, "", entry.colour, SHAPE_PATHS["square"]) for entry in figure.key)
+    return () if all(panel.sides for panel in figure.panels) else fabrics
 
 
 def _choices(findings: Findings) -> tuple[Choice, ...]:
@@ -233,12 +307,9 @@ def _pairs(screen: Screen) -> Table:
     """Return every pair of more than two fabrics, whose rows on the first screen hold a ranking."""
     if screen.has_pairs:
         return table((), ())
-    rows = [
-        (row.what, f"{ratio.fabric_b} : {ratio.fabric_a}", plain_times(ratio), ratio.verdict)
-        for row in (*screen.rows, *screen.more_rows)
-        for ratio in row.ratios
-    ]
-    undecided = [index for index, row in enumerate(rows) if not row[3].endswith(("faster", "%"))]
+    pairs = [(row.what, ratio) for row in (*screen.rows, *screen.more_rows) for ratio in row.ratios]
+    rows = [(what, f"{ratio.fabric_b} : {ratio.fabric_a}", plain_times(ratio), ratio.verdict) for what, ratio in pairs]
+    undecided = [index for index, (_, ratio) in enumerate(pairs) if ratio.leader is None]
     return table(("", "B : A", screen.ratio_head, "Verdict"), rows, (2,), undecided)
 
 
@@ -251,100 +322,11 @@ def _date(started: str) -> str:
     return f"{moment.day} {moment:%B %Y}"
 
 
-def _script_json(value: Any) -> Markup:
-    """Return JSON that can stand in a script element whatever the names in it are."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    escaped = printable(text).replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
-    return Markup(escaped)  # noqa: S704 - every sign that could end the element is escaped
+def packed_json(value: Any) -> Markup:
+    """Return a value as compressed JSON, in letters that can stand in any element."""
+    return packed(printable(json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)))
 
 
-WIDTH, LINE_HEIGHT, EDGE = 168.0, 13.0, 8.0
-POINT = 0.42
-"""Scale of a shape, which is drawn 16 units wide."""
-LEAST_SPAN = math.log(1.06)
-"""Of the axis: differences of a percent must not fill the row as factors do."""
-NOTHING_AT = 3.0
-"""Where a launch that gave nothing is marked, left of the axis."""
-
-LAUNCH = Markup(
-    '<path d="{shape}" transform="translate({x:.1f} {y:.1f}) scale({scale})" fill="{fill}" stroke="{colour}" stroke-width="2" '
-    'fill-opacity=".4" stroke-opacity=".9"/>'
-)
-NOTHING = Markup('<path d="M-2-2L2 2M-2 2L2-2" transform="translate({x:.1f} {y:.1f})" class="launch-nothing"/>')
-
-
-def span_of(readings: Sequence[Reading]) -> tuple[float, float] | None:
-    """Return the logarithms of the least and the greatest of what is drawn of an effect; None where nothing is."""
-    values = [value for reading in readings for value in (reading.value, *reading.launches)]
-    logs = [math.log(value) for value in values if value is not None and value > 0]
-    return (min(logs), max(logs)) if logs else None
-
-
-def common_extent(effects: Iterable[Sequence[Reading]]) -> float:
-    """Return the extent of every effect's axis, a difference of logarithms: in all rows a length is the same factor."""
-    spans = (span_of(readings) for readings in effects)
-    return max([LEAST_SPAN, *(high - low for low, high in filter(None, spans))])
-
-
-def launch_plot(
-    readings: Sequence[Reading], looks: Mapping[str, tuple[str, str]], extent: float, *, is_undecided: bool
-) -> Markup:
-    """Return the plot, with what is drawn in the middle of its axis; `looks` gives each fabric's colour and shape.
-
-    Undecided rows are grey.
-    """
-    span = span_of(readings)
-    if span is None:
-        return Markup()
-    low = (span[0] + span[1] - extent) / 2
-    height = LINE_HEIGHT * len(readings) + 2
-
-    def place(value: float) -> float:
-        return EDGE + (math.log(value) - low) / extent * (WIDTH - 2 * EDGE)
-
-    lines = []
-    for index, reading in enumerate(readings):
-        colour, shape = looks[reading.fabric]
-        middle = LINE_HEIGHT * (index + 0.5) + 1
-        lines.append(_line(reading, UNDECIDED if is_undecided else colour, shape, middle, place))
-    told = "; ".join(f"{reading.fabric}: {_count_words(reading)}" for reading in readings)
-    return Markup(
-        '<svg class="launches" viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}" role="img" '
-        'aria-label="{told}"><title>{told}</title>{lines}</svg>'
-    ).format(width=WIDTH, height=height, told=told, lines=Markup().join(lines))
-
-
-def _count_words(reading: Reading) -> str:
-    silent = sum(launch is None for launch in reading.launches)
-    drawn = f"{len(reading.launches) - silent} launches as points, the upright line is their geometric mean"
-    return f"{drawn}, {silent} gave nothing (×)" if silent else drawn
-
-
-def _line(reading: Reading, colour: str, shape: str, middle: float, place: Callable[[float], float]) -> Markup:
-    marks = [
-        Markup('<line x1="0" x2="{width:g}" y1="{y:.1f}" y2="{y:.1f}" class="launch-axis"/>').format(
-            width=WIDTH, y=middle
-        )
-    ]
-    silent = sum(launch is None for launch in reading.launches)
-    marks += [NOTHING.format(x=NOTHING_AT + 2.2 * number, y=middle) for number in range(silent)]
-    fill = "none" if reading.is_impossible else colour
-    marks += [
-        LAUNCH.format(
-            shape=SHAPE_PATHS[shape],
-            x=place(launch) - 8 * POINT,
-            y=middle - 8 * POINT,
-            scale=POINT,
-            fill=fill,
-            colour=colour,
-        )
-        for launch in reading.launches
-        if launch is not None and launch > 0
-    ]
-    if reading.value is not None and reading.value > 0:
-        marks.append(
-            Markup(
-                '<line x1="{x:.1f}" x2="{x:.1f}" y1="{top:.1f}" y2="{bottom:.1f}" stroke="{colour}" stroke-width="2"/>'
-            ).format(x=place(reading.value), top=middle - 6, bottom=middle + 6, colour=colour)
-        )
-    return Markup().join(marks)
+def packed(text: str) -> Markup:
+    """Return a text compressed, a third of its size; the page's script unpacks it. The same text gives the same letters."""
+    return Markup(base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode())  # noqa: S704 - letters, digits, +, / and =

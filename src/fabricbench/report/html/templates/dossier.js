@@ -1,7 +1,6 @@
 // What a reader can do with the dossier: choose fabrics, layers and scales, enlarge a panel, copy a table. Figures are Vega-Lite.
-(() => {
+(async () => {
   "use strict";
-  const { specs, switchable, config } = JSON.parse(document.getElementById("figure-data").textContent);
   const root = document.documentElement;
   const controls = document.querySelector(".controls");
   const darkScheme = matchMedia("(prefers-color-scheme: dark)");
@@ -10,6 +9,14 @@
   const guessed = new Set(); // drawn while folded away, at a width that was guessed
   let isDrawing = false;
   const ERRORS = 1; // Vega warns of every plot that the reader's choice leaves empty, which is no fault
+
+  // What is large stands compressed in the page. A browser that cannot unpack it shows the still pictures.
+  async function unpacked(id) {
+    const packed = atob(document.getElementById(id).textContent);
+    const bytes = Uint8Array.from(packed, (letter) => letter.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return new Response(stream).text();
+  }
 
   const chosen = (name) => [...controls.querySelectorAll(`[name="${name}"]:checked`)].map((input) => input.value);
   const isLinear = () => chosen("scale")[0] === "linear";
@@ -42,6 +49,7 @@
     const element = document.getElementById(id);
     const isWide = element.closest(".panel").classList.contains("wide");
     const sized = { ...shown, ...widthOf(element), height: isWide && !shown.layer.some(hasRows) ? 380 : height };
+    element.style.minHeight = `${element.offsetHeight}px`; // the page must not jump while the picture is exchanged
     const theme = darkScheme.matches ? "dark" : "light";
     const embedded = await vegaEmbed(element, sized, {
       renderer: "svg",
@@ -56,9 +64,11 @@
     await setSignals(embedded.view, figure).runAsync();
     element.style.minHeight = "";
     element.dataset.rendered = "";
+    element.tabIndex = 0;
+    for (const picture of element.querySelectorAll("svg")) picture.setAttribute("aria-hidden", "true");
   }
 
-  // What is folded away has no width yet. It is drawn all the same, as wide as its column would be, so that print has it.
+  // What is folded away has no width yet. It is drawn all the same, as wide as its column would be, so that it is there once opened.
   function widthOf(element) {
     if (element.offsetWidth > 0) return { width: "container" };
     const isSingle = element.closest(".panels").classList.contains("single");
@@ -161,13 +171,53 @@
     if (link) openFolds(document.getElementById(link.getAttribute("href").slice(1)));
   });
 
-  let closedForScreen = [];
-  addEventListener("beforeprint", () => {
-    closedForScreen = [...document.querySelectorAll("details.fold:not([open])")];
-    for (const fold of closedForScreen) fold.open = true;
+  // Points tell their numbers to the keyboard as well: arrows go from one to the next, Escape closes.
+  let told = null;
+  const pointsOf = (plot) => [...plot.querySelectorAll("svg path, svg line, svg rect")].filter((node) => node.__data__?.tooltip);
+
+  function hideTooltip() {
+    document.getElementById("vg-tooltip-element")?.classList.remove("visible");
+    told?.classList.remove("at");
+    told = null;
+  }
+
+  function tell(plot, node) {
+    hideTooltip();
+    const item = node.__data__;
+    const { left, top, width, height } = node.getBoundingClientRect();
+    const view = views.get(plot.id);
+    const at = { clientX: left + width / 2, clientY: top + height / 2 };
+    view.tooltip().call(view, view, at, item, item.tooltip);
+    node.classList.add("at");
+    told = node;
+    const words = Object.entries(item.tooltip).map(([name, value]) => `${name}: ${value}`);
+    document.getElementById("point-words").textContent = words.join(", ");
+  }
+
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") return hideTooltip();
+    const plot = event.target.closest?.(".plot");
+    const steps = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1, Home: -Infinity, End: Infinity };
+    if (!plot || !views.has(plot.id) || !(event.key in steps)) return;
+    const points = pointsOf(plot);
+    if (points.length === 0) return;
+    event.preventDefault();
+    const next = points.includes(told) ? points.indexOf(told) + steps[event.key] : 0;
+    tell(plot, points[Math.min(points.length - 1, Math.max(0, next))]);
   });
-  addEventListener("afterprint", () => {
-    for (const fold of closedForScreen) fold.open = false;
+  document.addEventListener("focusout", ({ target }) => target.matches?.(".plot") && hideTooltip());
+
+  document.querySelector(".open-all").addEventListener("click", () => {
+    for (const fold of document.querySelectorAll("details.fold")) fold.open = true;
+  });
+
+  // The bar of choices stays on top: what takes the focus must not lie under it.
+  const bar = document.querySelector(".choose");
+  document.addEventListener("focusin", ({ target }) => {
+    if (bar.contains(target) || getComputedStyle(bar).position !== "sticky") return;
+    const { top, bottom } = bar.getBoundingClientRect();
+    const own = target.getBoundingClientRect().top;
+    if (top <= 0 && own < bottom) scrollBy({ top: own - bottom - 12, behavior: "instant" });
   });
 
   document.addEventListener("change", (event) => {
@@ -183,7 +233,20 @@
     }
     const copy = event.target.closest("[data-copy]");
     if (copy) copyText(copy);
+    const save = event.target.closest("[data-save]");
+    if (save) saveTable(document.getElementById(save.dataset.save));
   });
+
+  // A table as a reader sees it, units and all.
+  function saveTable(table) {
+    const quoted = (cell) => `"${cell.textContent.trim().replaceAll('"', '""')}"`;
+    const text = [...table.rows].map((row) => [...row.cells].map(quoted).join(",")).join("\r\n");
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
+    link.download = `${table.id.replace(/^table-/, "")}.csv`;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  }
 
   // Tab-separated, which spreadsheets take as cells. Files opened from disk may have no clipboard interface, hence the older way.
   async function copyText(button) {
@@ -205,6 +268,11 @@
     setTimeout(() => (button.textContent = "Copy"), 1600);
   }
 
-  applyChoice();
   openAddressed();
+  const { specs, switchable, config } = JSON.parse(await unpacked("figure-data"));
+  const library = document.createElement("script");
+  library.textContent = await unpacked("vega");
+  document.head.append(library);
+  root.dataset.scripted = "";
+  applyChoice();
 })();

@@ -1,0 +1,145 @@
+"""How often is a clear row wrong, and how often is a true difference clear? Simulated campaigns, through the first screen.
+
+    python -m benchmarks.verdicts RESULTS [--campaigns 1000] [--blocks 5 6 12 18 32] [--noise NAME ...] [--workers 2] [--folded]
+
+A row a noise, a column a truth and a number of blocks; `--folded` has all numbers of blocks together, with the campaigns that
+there are. What is done is kept in the file RESULTS, a line for each ten campaigns, and not done again: an interrupted run goes on
+where it was, and more campaigns are added to those there are. The table is printed at the end, or at once with `--campaigns 0`.
+Wrong: of neither the usual launch nor the mean is it true. Intervals hold: those of all rows together hold the mean ratio.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from itertools import product
+from pathlib import Path
+from zlib import crc32
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from support.verdict_campaigns import NOISES, run_campaign
+
+CHUNK = 10
+BLOCKS = (5, 6, 12, 18, 32)
+TRUTHS = {"equal": 1.0, "1.9 %": 1.019, "10 %": 1.1, "2 times": 2.0}
+WRONG, CLEAR, HELD = ("equal", "1.9 %"), ("10 %", "2 times"), "equal"
+Job = tuple[str, int, str, int, int]
+"""A noise, a number of blocks, a truth, which chunk of campaigns, and the seed of all."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("results", type=Path)
+    parser.add_argument("--campaigns", type=int, default=1000)
+    parser.add_argument("--blocks", type=int, nargs="+", default=list(BLOCKS))
+    parser.add_argument("--noise", nargs="+", choices=list(NOISES), default=list(NOISES))
+    parser.add_argument("--truth", nargs="+", choices=list(TRUTHS), default=list(TRUTHS))
+    parser.add_argument("--seed", type=int, default=2)
+    parser.add_argument("--folded", action="store_true")
+    parser.add_argument("--workers", type=int, default=2)
+    options = parser.parse_args()
+    found = _stored(options.results)
+    chunks = -(-options.campaigns // CHUNK)
+    wanted: list[Job] = [
+        (noise, blocks, truth, chunk, options.seed)
+        for chunk, noise, blocks, truth in product(range(chunks), options.noise, options.blocks, options.truth)
+    ]
+    missing = [job for job in wanted if job not in found]
+    _measure(missing, options.results, found, options.workers)
+    (_print_folded if options.folded else _print)(found, options.noise, options.blocks)
+
+
+def _measure(jobs: Sequence[Job], results: Path, found: dict[Job, Counter[str]], workers: int) -> None:
+    begun = time.monotonic()
+    with multiprocessing.Pool(workers) as pool, results.open("a") as file:
+        for done, (job, counts) in enumerate(pool.imap_unordered(_chunk, jobs), 1):
+            found[job] = counts
+            file.write(json.dumps({"job": job, "counts": counts}) + "\n")
+            file.flush()
+            left = (time.monotonic() - begun) / done * (len(jobs) - done)
+            print(f"\r{done} of {len(jobs)} chunks, {left / 60:.0f} minutes left ", end="", file=sys.stderr, flush=True)
+
+
+def _chunk(job: Job) -> tuple[Job, Counter[str]]:
+    noise, blocks, truth, chunk, seed = job
+    random = np.random.default_rng([seed, crc32(noise.encode()), blocks, crc32(truth.encode()), chunk])
+    counts: Counter[str] = Counter()
+    for _ in range(CHUNK):
+        one = run_campaign(random, noise, blocks, TRUTHS[truth])
+        counts.update(
+            campaigns=1,
+            wrong=int(one.is_wrong),
+            one_sided=int(one.is_one_sided),
+            clear=int(one.is_clear),
+            both=int(one.is_clear and one.is_one_sided),
+            held=int(one.is_held),
+        )
+        counts.update(one.of_samples)
+    return job, counts
+
+
+def _stored(results: Path) -> dict[Job, Counter[str]]:
+    """Return what was simulated before; a line that was cut short is done again."""
+    found: dict[Job, Counter[str]] = {}
+    for line in results.read_text().splitlines() if results.exists() else ():
+        try:
+            one = json.loads(line)
+        except json.JSONDecodeError:
+            continue
+        noise, blocks, truth, chunk, seed = one["job"]
+        found[noise, blocks, truth, chunk, seed] = Counter(one["counts"])
+    return found
+
+
+def _print(found: dict[Job, Counter[str]], noises: Sequence[str], blocks: Sequence[int]) -> None:
+    sums: dict[tuple[str, int, str], Counter[str]] = {}
+    for (noise, number, truth, _, _), counts in found.items():
+        sums.setdefault((noise, number, truth), Counter()).update(counts)
+    heads = [f"{truth}: wrong, {number}" for truth in WRONG for number in blocks]
+    heads += [f"{truth}: clear, {number}" for truth in CLEAR for number in blocks]
+    heads += [f"{HELD}: intervals hold, {number}" for number in blocks]
+    print(f"\n| noise | {' | '.join(heads)} |\n| --- |{' --: |' * len(heads)}")
+    for noise in noises:
+        shares = [
+            _share(sums.get((noise, number, truth)), "wrong", "campaigns") for truth in WRONG for number in blocks
+        ]
+        shares += [
+            _share(sums.get((noise, number, truth)), "both", "one_sided") for truth in CLEAR for number in blocks
+        ]
+        shares += [_share(sums.get((noise, number, HELD)), "held", "campaigns") for number in blocks]
+        print(f"| {noise} | {' | '.join(shares)} |")
+
+
+def _print_folded(found: dict[Job, Counter[str]], noises: Sequence[str], blocks: Sequence[int]) -> None:
+    sums: dict[tuple[str, str], Counter[str]] = {}
+    for (noise, number, truth, _, _), counts in found.items():
+        if number in blocks:
+            sums.setdefault((noise, truth), Counter()).update(counts)
+    heads = (
+        [f"{truth}: wrong" for truth in WRONG] + [f"{truth}: clear" for truth in CLEAR] + [f"{HELD}: intervals hold"]
+    )
+    print(f"\n| noise | {' | '.join(heads)} |\n| --- |{' --: |' * len(heads)}")
+    for noise in noises:
+        shares = [(sums.get((noise, truth)), "wrong", "campaigns") for truth in WRONG]
+        shares += [(sums.get((noise, truth)), "both", "one_sided") for truth in CLEAR]
+        shares.append((sums.get((noise, HELD)), "held", "campaigns"))
+        told = [
+            f"{_share(*one)} of {one[0][one[2]]}" if one[0] is not None and one[0][one[2]] else "-" for one in shares
+        ]
+        print(f"| {noise} | {' | '.join(told)} |")
+
+
+def _share(counts: Counter[str] | None, part: str, whole: str) -> str:
+    return "-" if counts is None or not counts[whole] else f"{100 * counts[part] / counts[whole]:.1f} %"
+
+
+if __name__ == "__main__":
+    main()

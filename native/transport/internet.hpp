@@ -1,0 +1,64 @@
+// The two versions of IP, under the layers ip, udp and tcp: a cell asks for one by `address_family`.
+#pragma once
+
+#include <netinet/in.h>
+
+#include <cstdint>
+
+#include "base/socket.hpp"
+#include "pattern/parameters.hpp"
+#include "transport/device.hpp"
+
+namespace fabricbench {
+
+using words::AddressFamily;
+
+/// Of sockets: AF_INET or AF_INET6.
+constexpr int domain_of(AddressFamily family) { return family == AddressFamily::ipv4 ? AF_INET : AF_INET6; }
+
+/// Without options.
+constexpr std::size_t ip_header_bytes_of(AddressFamily family) { return family == AddressFamily::ipv4 ? 20 : 40; }
+
+/// Which interface an address is of that every link has: what a peer tells of its own scope means nothing here.
+inline std::uint32_t scope_of(const Attachment& attachment) {
+  return static_cast<std::uint32_t>(needed_interface(attachment).index);
+}
+
+/// The IPv4 address of the interface into the fabric, the one in its subnet, or its IPv6 address, without a port; or
+/// the Failure that says what is missing.
+inline SocketAddress needed_address(const Attachment& attachment, AddressFamily family) {
+  if (family == AddressFamily::ipv4) return SocketAddress(socket_address(needed_address(attachment), 0));
+  const Interface& interface = needed_interface(attachment);
+  if (!interface.address_6) {
+    throw Failure(FailureCode::unreachable,
+                  "interface " + interface.name + " has no IPv6 address: give it one, or leave address_family out");
+  }
+  sockaddr_in6 address{};
+  address.sin6_family = AF_INET6;
+  address.sin6_addr = *interface.address_6;
+  if (IN6_IS_ADDR_LINKLOCAL(&address.sin6_addr)) address.sin6_scope_id = scope_of(attachment);
+  return SocketAddress(address);
+}
+
+/// Makes send() tell when the interface's queue was full (ENOBUFS); else the kernel would drop the message and say
+/// nothing.
+inline void tell_of_full_queues(const Descriptor& socket, AddressFamily family) {
+  if (family == AddressFamily::ipv4) {
+    set_option(socket, IPPROTO_IP, IP_RECVERR, 1, "IP_RECVERR");
+  } else {
+    set_option(socket, IPPROTO_IPV6, IPV6_RECVERR, 1, "IPV6_RECVERR");
+  }
+}
+
+/// A device of sockets over the version of IP that a cell asks for.
+template <template <Receive> class PathOf>
+class InternetDevice : public SocketDevice<PathOf> {
+ public:
+  using SocketDevice<PathOf>::SocketDevice;
+  template <Receive way>
+  PathOf<way> open(const Site& site, const PlanProbe& probe) const {
+    return PathOf<way>(this->attachment(), site, word_parameter<AddressFamily>(probe, "address_family"));
+  }
+};
+
+}  // namespace fabricbench

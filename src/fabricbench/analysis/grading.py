@@ -1,0 +1,247 @@
+"""Grades a row by consequence: what would be left of its verdict if what speaks against it were true.
+
+Size of a trouble is no measure of it: half of the launches may be slower by a fifth, and a fabric that is three times as fast is
+as much faster as ever. So each trouble says what the row's own numbers would show with it:
+
+    two groups of launches     what both groups show, each with the deviation within the groups (`statistics.skew.split_ratio`)
+    blocks that resemble       what is left if the mean is off by DEPENDENT_REACH times the range of the blocks' ratios
+    a late switch              what is left if the slower fabric was delayed by all that the switch may have delayed it
+    better than the wire       what is left if the faster fabric is as much slower as its figure is too good
+    starts that died           what is left if each of them had been as slow as the slowest launch of its fabric
+    blocks of several days     what their means show, a day being one value (`statistics.decision.LogRatio.of_means`)
+    a machine that changed     what is left if the ratio is off by as much as memory differs, which no fabric touches
+
+The verdict unchanged: clear, with a remark. The same fabric in front, perhaps by less than matters: doubtful. Not even that, or
+nothing bounds the trouble: alarm. Why 1.5 times the range: docs/statistics.md, "Grades".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import exp, inf, log1p
+
+import numpy as np
+
+from fabricbench.analysis.comparing import groups_doubt, times_number
+from fabricbench.analysis.findings import Doubt, Grade, LaunchGroups, PairEffect, Verdict
+from fabricbench.analysis.findings.doubts import Number, percentage, whole
+from fabricbench.statistics.decision import Consequence, Decision, LogRatio, consequence_of, shared_by, stronger
+
+DEPENDENT_REACH = 1.5
+"""Times the range of the blocks' log ratios: how far their mean may be from the truth where neighbours resemble each other.
+Widening by the correlation that was measured claims too much: short series show less of it than there is."""
+
+GRAVITY = (Consequence.NOTHING, Consequence.AMOUNT, Consequence.EQUALITY, None, Consequence.DIRECTION)
+"""From what puts nothing in doubt to what undoes a verdict; None is a doubt that nobody can weigh."""
+
+
+@dataclass(frozen=True)
+class Troubles:
+    """What speaks against every row of a campaign.
+
+    `unrest` is by how much (log) memory differs between the sides; `dependence` has the lag-1 correlation of blocks, by the names
+    of both sides and the subject, where neighbouring blocks resemble each other; `sessions` by how much (log) the means of sessions
+    scatter in a usual test of it, where there are several.
+    """
+
+    unrest: float = 0.0
+    dependence: Mapping[tuple[str, str, str], float] | None = None
+    sessions: Mapping[tuple[str, str, str], float] | None = None
+
+    def correlation(self, pair: PairEffect, subject: str) -> float | None:
+        """Return the correlation that was found between blocks of a pair; None where none was."""
+        return (self.dependence or {}).get((pair.fabric_a, pair.fabric_b, subject))
+
+    def usual_of_sessions(self, pair: PairEffect, subject: str) -> float:
+        """Return how much the means of sessions scatter in a usual test of a pair; 0 where there are no sessions."""
+        return (self.sessions or {}).get((pair.fabric_a, pair.fabric_b, subject), 0.0)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A pair of a row and what its verdict rests on: the mean log ratio `b / a`, both groups, the least and largest of a block."""
+
+    pair: PairEffect
+    is_lower_better: bool
+    subject: str
+    rate: float
+    margin: float
+    known: LogRatio | None
+    groups: LaunchGroups | None = None
+    span: tuple[float, float] | None = None
+    single_runs: tuple[str, ...] = ()
+    """The sides, before or after, of which there is one run alone."""
+    sessions: tuple[float, ...] = ()
+    """The mean log ratio of each session in which blocks were measured."""
+    usual_of_sessions: float = 0.0
+    """How much these scatter (log) in a usual test: two of them agree by chance in some row."""
+    rate_of_sessions: float = 0.0
+    """What these may err."""
+    values: tuple[tuple[float, ...], tuple[float, ...]] = ((), ())
+    """The log values of both sides that are compared: pairs by block, or of each launch."""
+    worse: tuple[float, float] | None = None
+    """Of a tail whose launches are in two groups: how many times worse the slow ones are, the least and the most."""
+
+    @property
+    def of_sessions(self) -> LogRatio | None:
+        """The log ratio by the means of several sessions, each one value of what differs between them; None of a single one.
+
+        They scatter at least as in a usual test.
+        """
+        if self.known is None or len(self.sessions) < 2:
+            return None
+        found = LogRatio.of_means(np.array(self.sessions), self.known.rounding_bound)
+        return replace(
+            found, deviation=max(found.deviation, self.usual_of_sessions), met=self.known.met or self.known.launches
+        )
+
+    def with_dead(self, fabric: str, starts: int) -> Decision:
+        """Return what is decided if so many more starts of a side had been as slow as its slowest launch.
+
+        Its slowest stands against a usual launch of the other side, as often as starts died.
+        """
+        mine, other = self.values if fabric == self.pair.fabric_a else self.values[::-1]
+        if self.known is None or not mine or not other:
+            return Decision.UNDECIDED
+        slowest = max(mine) if self.is_lower_better else min(mine)
+        dead = (slowest - float(np.mean(other))) * (-1.0 if fabric == self.pair.fabric_a else 1.0)
+        count = self.known.launches
+        squares = self.known.deviation**2 * max(count - 1, 1)
+        mean = (self.known.mean * count + dead * starts) / (count + starts)
+        squares += count * (self.known.mean - mean) ** 2 + starts * (dead - mean) ** 2
+        deviation = float(np.sqrt(squares / (count + starts - 1)))
+        whole = replace(self.known, mean=mean, deviation=deviation, launches=count + starts)
+        return whole.decide(self.rate, self.margin)
+
+    @property
+    def parts(self) -> tuple[LogRatio, ...]:
+        """The log ratio in each group of launches; the one of all where they are not in groups."""
+        if self.known is None:
+            return ()
+        return (self.known,) if self.groups is None else self.groups.parts(self.known.rounding_bound)
+
+    def decide(self, bias: float = 0.0) -> Decision:
+        """Return the decision if the mean may be off by so much more: the stronger of the whole's and of both groups'."""
+        if self.known is None:
+            return Decision.UNDECIDED
+        shared = shared_by([part.off_by(bias) for part in self.parts], self.rate, self.margin)
+        if self.groups is None:
+            return shared
+        return stronger(self.known.off_by(bias).decide(self.rate, self.margin), shared)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nothing is claimed that a trouble could undo."""
+        return self.known is None or self.pair.verdict.is_open
+
+    def loses(self, left: Decision) -> Consequence:
+        """Return what the verdict loses where only `left` is shown."""
+        return Consequence.NOTHING if self.is_open else consequence_of(self.decide(), left)
+
+    def loses_by(self, bias: float) -> Consequence:
+        """Return what the verdict loses if the mean may be off by so much more."""
+        return self.loses(self.decide(bias)) if bias < inf else self.loses(Decision.UNDECIDED)
+
+    def times(self, log_ratio: float) -> float:
+        """Return how many times better the leader is, by a log ratio; B where nobody leads."""
+        sign = (-1.0 if self.is_lower_better else 1.0) * (self.pair.verdict.of_leader(-1.0, 1.0) or 1.0)
+        return exp(sign * log_ratio)
+
+
+def weighed(doubt: Doubt, judged: Sequence[Judged]) -> Doubt:
+    """Return a doubt about one fabric's numbers with its consequence, where something bounds how far they may be off."""
+    decided = [one for one in judged if not one.is_open]
+    if not decided or (doubt.delay_share is None and doubt.excess_share is None and not doubt.lost_starts):
+        return doubt
+    return doubt.model_copy(update={"consequence": gravest(_of_side(doubt, one) for one in decided)})
+
+
+def _of_side(doubt: Doubt, one: Judged) -> Consequence | None:
+    fabric = doubt.lost_on or doubt.subject
+    leader = one.pair.verdict.of_leader(one.pair.fabric_a, one.pair.fabric_b)
+    if fabric not in (one.pair.fabric_a, one.pair.fabric_b):
+        return Consequence.NOTHING
+    if doubt.lost_starts:  # of a side that is behind already the dead ones would be as slow, or slower
+        return (
+            Consequence.NOTHING if leader not in (None, fabric) else one.loses(one.with_dead(fabric, doubt.lost_starts))
+        )
+    delay = doubt.delay_share if leader != doubt.subject else None
+    excess = doubt.excess_share if leader in (None, doubt.subject) else None
+    bias = 0.0
+    if delay is not None:
+        bias += -log1p(-delay) if delay < 1.0 else inf
+    return one.loses_by(bias + log1p(excess or 0.0))
+
+
+def doubts_of_pairs(judged: Sequence[Judged], troubles: Troubles) -> list[Doubt]:
+    """Return what speaks against a row as a comparison: groups of launches, blocks that resemble each other, a changed machine."""
+    found = []
+    for one in judged:
+        if one.groups is not None and one.pair.verdict is not Verdict.EQUIVALENT:
+            doubt = groups_doubt(
+                one.groups, one.pair.verdict.leader, is_lower_better=one.is_lower_better, worse=one.worse
+            )
+            left = shared_by(one.parts, one.rate, one.margin)
+            found.append(doubt.model_copy(update={"consequence": one.loses(left)}))
+        correlation = troubles.correlation(one.pair, one.subject)
+        if correlation is not None and one.span is not None and one.known is not None and not one.is_open:
+            found.append(_dependence(one, one.known, one.span, correlation))
+        if one.of_sessions is not None:
+            found += _of_sessions(one, one.of_sessions)
+        if one.single_runs and not one.is_open:
+            found.append(Doubt.of(_of_single_runs(one.single_runs), is_unknown=True))
+        if troubles.unrest and (lost := one.loses_by(troubles.unrest)) is not Consequence.NOTHING:
+            found.append(
+                Doubt.of(
+                    *("the memory control differs by ", percentage(exp(troubles.unrest) - 1)),
+                    ", which no fabric changes: the machine changed between the launches",
+                    consequence=lost,
+                )
+            )
+    return found
+
+
+def _of_sessions(one: Judged, of_sessions: LogRatio) -> Iterator[Doubt]:
+    """Yield that the sessions do not show the verdict by themselves."""
+    lost = one.loses(of_sessions.decide(one.rate_of_sessions, one.margin))
+    if lost is not Consequence.NOTHING:
+        least, most = sorted(map(one.times, (min(one.sessions), max(one.sessions))))
+        yield Doubt.of(
+            *("measured in ", whole(len(one.sessions)), " sessions, ", times_number(least), " to ", times_number(most)),
+            " times in them: how far other days would differ takes blocks of more days to tell",
+            consequence=lost,
+        )
+
+
+def _of_single_runs(sides: tuple[str, ...]) -> str:
+    if len(sides) > 1:
+        return "one run on either side: whatever else differed between the sessions is in the ratio"
+    return f"one run{sides[0]}: how far another one would differ from it is taken from the other side"
+
+
+def _dependence(one: Judged, known: LogRatio, span: tuple[float, float], correlation: float) -> Doubt:
+    left = known.anywhere_within(DEPENDENT_REACH * (span[1] - span[0])).decide(one.rate, one.margin)
+    least, most = sorted(map(one.times, span))
+    return Doubt.of(
+        "ratios of neighbouring blocks resemble each other (lag-1 correlation ",
+        Number(value=correlation, written=f"{correlation:.2f}"),
+        *("), all of them within ", times_number(least), " to ", times_number(most)),
+        " times: the interval is too narrow",
+        consequence=one.loses(left),
+    )
+
+
+def gravest(consequences: Iterable[Consequence | None]) -> Consequence | None:
+    """Return the gravest of some consequences; nothing of none."""
+    return max(consequences, key=GRAVITY.index, default=Consequence.NOTHING)
+
+
+def grade_of(judged: Sequence[Judged], doubts: Sequence[Doubt]) -> Grade:
+    """Return the grade of a row by all that speaks against it."""
+    if any(doubt.is_void for doubt in doubts):
+        return Grade.VOID
+    if all(one.pair.verdict.is_open for one in judged):
+        return Grade.OPEN
+    worst = gravest(doubt.consequence for doubt in doubts)
+    return {Consequence.NOTHING: Grade.CLEAR, Consequence.DIRECTION: Grade.ALARM}.get(worst, Grade.DOUBTFUL)  # type: ignore[arg-type]

@@ -1,0 +1,142 @@
+"""Which sides and cells are set against each other, and what is repeated: blocks that both share, runs, or launches of each."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabricbench.analysis.findings import CellKey, Replication
+from fabricbench.analysis.gaps import BlockSessions, mispaired, sessions_of
+from fabricbench.analysis.measured import AFTER, BEFORE, Side, in_order
+from fabricbench.record.provenance import Origin
+from fabricbench.statistics.ratios import run_means
+
+Floats = NDArray[np.float64]
+Places = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Cells that differ in their message size only, in ascending order of it."""
+
+    keys: tuple[CellKey, ...]
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """Two sides and the cells that both have, and what is repeated: shared blocks, runs of each side, or launches of each."""
+
+    a: Side
+    b: Side
+    replication: Replication
+    keys: tuple[CellKey, ...]
+    left_out: frozenset[tuple[int, str]] = frozenset()
+    """Block and subject of halves that were measured too far apart in time to be a pair."""
+    sessions: BlockSessions = field(default_factory=dict)
+    """In which session of its run each block of each subject was measured, where that is known."""
+
+    @property
+    def is_paired(self) -> bool:
+        """Whether both sides were measured in the same blocks."""
+        return self.replication is Replication.BLOCKS
+
+    @property
+    def are_runs(self) -> bool:
+        """Whether a value is the mean of a run."""
+        return self.replication is Replication.RUNS
+
+    @property
+    def single_runs(self) -> tuple[str, ...]:
+        """The sides, before or after, of which there is one run alone: how far others of it would differ, it does not tell."""
+        if self.is_paired:
+            return ()
+        return tuple(when for side, when in ((self.a, BEFORE), (self.b, AFTER)) if len(side.runs) == 1)
+
+    @property
+    def is_of_one_occasion(self) -> bool:
+        """Whether nothing was repeated of what differs from one session to the next, or nobody knows: no interval holds it."""
+        if self.is_paired:
+            return len(self.a.runs) == 1 and any(one.origin is Origin.IMPORTED for one in self.a.launches)
+        return len(self.single_runs) == len((self.a, self.b))
+
+    @cached_property
+    def shared_blocks(self) -> list[int]:
+        """The blocks that both sides have."""
+        return sorted(set(self.a.blocks) & set(self.b.blocks))
+
+    @cached_property
+    def _places(self) -> tuple[Places, Places]:
+        """Where the shared blocks stand among those of either side."""
+        of_a, of_b = ({block: place for place, block in enumerate(side.blocks)} for side in (self.a, self.b))
+        found = ([place[block] for block in self.shared_blocks] for place in (of_a, of_b))
+        mine, other = (np.array(places, dtype=np.int64) for places in found)
+        return mine, other
+
+    def blocks_left_out(self, key: CellKey) -> set[int]:
+        """Return the blocks in which the halves of a cell lie too far apart in time to be a pair."""
+        subject = self.a.cells[key].subject
+        return {block for block, of in self.left_out if of == subject}
+
+    def session_means(self, key: CellKey, log_ratios: Floats) -> Floats:
+        """Return the mean of each session's log ratios, which follow the shared blocks; a single one where no other is known."""
+        subject = self.a.cells[key].subject
+        numbers = [self.sessions.get((block, subject), 0) for block in self.shared_blocks]
+        means = run_means(log_ratios, numbers)
+        return np.asarray(means[~np.isnan(means)], dtype=np.float64)
+
+    def log_values(self, key: CellKey) -> tuple[Floats, Floats]:
+        """Return the logarithms of both sides' values: aligned by block where paired, of each run, or of each launch."""
+        return self.replicates(key, self.a.cells[key].log_values, self.b.cells[key].log_values)
+
+    def replicates(self, key: CellKey, log_a: Floats, log_b: Floats) -> tuple[Floats, Floats]:
+        """Return a value for each replicate, of two arrays of a cell that follow the sides' blocks; NaN for halves of no pair."""
+        if self.replication is Replication.LAUNCHES:
+            return log_a, log_b
+        if self.replication is Replication.RUNS:
+            return run_means(log_a, self.a.run_of), run_means(log_b, self.b.run_of)
+        kept_a, kept_b = log_a[self._places[0]], log_b[self._places[1]]
+        if self.left_out:
+            is_no_pair = np.isin(self.shared_blocks, list(self.blocks_left_out(key)))
+            kept_a[is_no_pair] = kept_b[is_no_pair] = np.nan
+        return kept_a, kept_b
+
+    def log_ratios(self, key: CellKey) -> Floats:
+        """Return a log ratio for each block; unpaired values are independent, so any pairing of them is as good."""
+        log_a, log_b = self.log_values(key)
+        shorter = min(log_a.size, log_b.size)
+        return np.asarray(log_b[:shorter] - log_a[:shorter], dtype=np.float64)
+
+
+def pair(a: Side, b: Side) -> Pairing:
+    """Return the pairing of two sides: by block if they come from one run, by run where either side has several."""
+    keys = tuple(sorted(set(a.cells) & set(b.cells), key=in_order))
+    if a.run is b.run:
+        return Pairing(a, b, Replication.BLOCKS, keys, mispaired(a, b), sessions_of(a.run.launches))
+    return Pairing(a, b, replication_of(len(a.runs), len(b.runs)), keys)
+
+
+def replication_of(before: int, after: int) -> Replication:
+    """Return what is repeated where so many runs are compared with so many: launches only where neither side has another run.
+
+    Launches of several sessions are no repetitions of one another: a side of one run is one value against those of the other.
+    """
+    return Replication.RUNS if max(before, after) > 1 else Replication.LAUNCHES
+
+
+def all_pairs(sides: Sequence[Side]) -> list[Pairing]:
+    """Return every two sides of one run, the earlier one as A."""
+    return [pair(a, b) for a, b in combinations(sides, 2)]
+
+
+def curves_of(keys: Sequence[CellKey]) -> list[Curve]:
+    """Return the curves of at least two sizes."""
+    groups: dict[CellKey, list[CellKey]] = defaultdict(list)
+    for key in keys:
+        groups[key.model_copy(update={"message_bytes": 0})].append(key)
+    return [Curve(tuple(sorted(group, key=in_order))) for group in groups.values() if len(group) > 1]

@@ -1,0 +1,46 @@
+"""A panel as a still picture: what a page shows before its script has run, and where none ever does.
+
+Mail previews, stored artifacts of a CI, browsers without JavaScript: all show these; the script draws the same panel again, alive.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import lru_cache
+
+import vl_convert
+from markupsafe import Markup
+
+from fabricbench.report.drawing.figure import LIGHT, Panel, vega_config
+
+WIDTH, WIDE = 300, 620
+"""Pixels: of a panel among others, and of one that stands alone. The page scales them down, never up."""
+KEPT = 512
+"""Pictures kept by one process, a few reports' worth: a panel alike is drawn once."""
+SURPLUS = re.compile(
+    r' (?:font-family|aria-[a-z]+|role|pointer-events|xmlns:xlink|stroke-miterlimit|version)="[^"]*"'
+    r'| opacity="1"|<path class="foreground"[^>]*/>|<path class="background"(?![^>]*fill)[^>]*/>'
+)
+"""What Vega writes and a page's own style says, or nobody sees: half of the text."""
+LONG_NUMBER = re.compile(r"(\.\d\d)\d+")
+OWN_NAME = re.compile(r'(?<=id=")(?=(?:clip|gradient)_?\d)|(?<=url\(#)(?=(?:clip|gradient)_?\d)')
+
+
+def still(panel: Panel, place: str, *, is_alone: bool) -> Markup:
+    """Return the panel as SVG; `place` is its element's id, which what it defines inside is named after."""
+    spec = {
+        **panel.spec,
+        "width": min(WIDE if is_alone else WIDTH, panel.widest or WIDE),
+        "height": panel.height,
+        "autosize": {"type": "fit-x", "contains": "padding"},
+        "config": {**vega_config(LIGHT), "aria": False},
+    }
+    return Markup(OWN_NAME.sub(f"{place}-", _drawn(json.dumps(spec))))  # noqa: S704 - Vega escapes what it draws
+
+
+@lru_cache(maxsize=KEPT)
+def _drawn(spec: str) -> str:
+    drawn = str(vl_convert.vegalite_to_svg(json.loads(spec)))
+    drawn = LONG_NUMBER.sub(r"\1", SURPLUS.sub("", drawn))
+    return drawn.replace("<svg ", '<svg aria-hidden="true" ', 1)

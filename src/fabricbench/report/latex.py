@@ -1,0 +1,114 @@
+"""The effects of the first screen as a LaTeX table, for papers: values with intervals, how many times, verdict, evidence.
+
+Its rules are those of the package booktabs. All that marks the numbers is in the caption: where they come from, paths that nobody
+proved, what was lost, what speaks against a row. Its text is plain: a sign that a paper's fonts may lack becomes `?`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from fabricbench.analysis.findings import MARKS, Findings, Proof
+from fabricbench.report.first_screen import LOST, Row, Screen, Value, build_screen, plain_times
+from fabricbench.report.words import NOTHING, unproven_fabrics
+
+SPECIAL = {character: f"\\{character}" for character in "&%$#_{}"} | {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "µ": r"\textmu{}",
+    "μ": r"\textmu{}",
+    "\N{NO-BREAK SPACE}": "~",
+    "\N{NARROW NO-BREAK SPACE}": r"\,",
+    "\N{THIN SPACE}": r"\,",
+    "\N{EN DASH}": "--",
+    "\N{EM DASH}": "---",
+    "\N{MINUS SIGN}": "$-$",
+    "\N{MULTIPLICATION SIGN}": r"$\times$",
+    "\N{ALMOST EQUAL TO}": r"$\approx$",
+    "\N{LESS-THAN OR EQUAL TO}": r"$\le$",
+    "\N{GREATER-THAN OR EQUAL TO}": r"$\ge$",
+    "\N{HORIZONTAL ELLIPSIS}": r"\dots{}",
+    "\N{RIGHTWARDS ARROW}": r"$\to$",
+    "\N{LEFT DOUBLE QUOTATION MARK}": "``",
+    "\N{RIGHT DOUBLE QUOTATION MARK}": "''",
+    "\N{LEFT SINGLE QUOTATION MARK}": "`",
+    "\N{RIGHT SINGLE QUOTATION MARK}": "'",
+    "\N{MIDDLE DOT}": r"\textperiodcentered{}",
+}
+"""What LaTeX takes for a sign, or has no letter for in every font."""
+UNKNOWN = "?"
+
+
+def render(findings: Findings) -> bytes:
+    """Return the table, in a float with its caption and label."""
+    screen = build_screen(findings)
+    outcome = [screen.ratio_head, "Verdict"] if screen.has_pairs else ["Best first"]
+    columns = ["", *(f"{letter}: {name}, {screen.level}" for letter, name in screen.fabrics), *outcome, "Evidence"]
+    lines = [
+        r"\begin{table}",
+        r"  \centering",
+        f"  \\caption{{{' '.join(map(latex_text, _caption(findings, screen)))}}}",
+        r"  \label{tab:fabricbench-effects}",
+        f"  \\begin{{tabular}}{{l{'r' * len(screen.fabrics)}{'l' * (len(outcome) + 1)}}}",
+        r"    \toprule",
+        _row(columns),
+        r"    \midrule",
+        *(_row(_cells(screen, row)) for row in screen.rows),
+        *([r"    \midrule", *(_row(_cells(screen, row)) for row in screen.more_rows)] if screen.more_rows else []),
+        r"    \bottomrule",
+        r"  \end{tabular}",
+        r"\end{table}",
+    ]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def latex_text(text: str) -> str:
+    """Return text that LaTeX sets as it is; a sign that papers' fonts may lack becomes `?`."""
+    return "".join(map(_letter, text))
+
+
+def _letter(character: str) -> str:
+    if character in SPECIAL:
+        return SPECIAL[character]
+    if character.isascii():
+        return character if character.isprintable() else " "
+    return character if character.isalpha() else UNKNOWN
+
+
+def _caption(findings: Findings, screen: Screen) -> Iterator[str]:
+    """Yield the answer and everything that marks the numbers, a sentence each."""
+    yield screen.sentence
+    for mark, names in findings.marks.items():
+        yield f"{mark.value.capitalize()} ({', '.join(names)}): these {MARKS[mark].noun} are {MARKS[mark].remark}."
+    if unproven := unproven_fabrics(findings):
+        yield f"{Proof.UNKNOWN.doubt.capitalize()}: {', '.join(unproven)}."
+    yield from (f"{LOST}: {line}." for line in screen.lost)
+    if any(value.is_struck for row in (*screen.rows, *screen.more_rows) for value in row.values):
+        yield "What stands in brackets cannot be right."
+    yield from (f"({number}) {doubt}." for number, doubt in screen.doubts_of((*screen.rows, *screen.more_rows)))
+
+
+def _cells(screen: Screen, row: Row) -> list[str]:
+    values = [next((_value(one) for one in row.values if one.fabric == name), NOTHING) for _, name in screen.fabrics]
+    if not screen.has_pairs:
+        return [row.what, *values, row.ranking, _evidence(row)]
+    outcome = [plain_times(row.ratios[0]), row.ratios[0].verdict] if row.ratios else [NOTHING] * 2
+    return [row.what, *values, *outcome, _evidence(row)]
+
+
+def _value(value: Value) -> str:
+    interval = f" ({value.interval})" if value.interval else ""
+    text = f"{value.text}{interval}"
+    return f"{f'[{text}]' if value.is_struck else text} {value.remark}".rstrip()
+
+
+def _evidence(row: Row) -> str:
+    """Return the grade in a word, and the numbers of what speaks against the row."""
+    return " ".join([row.grade.value, *(f"({number})" for number in row.doubts)])
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"    {' & '.join(map(latex_text, cells))} \\\\"

@@ -1,0 +1,80 @@
+"""The table of effects for papers: the rows of the first screen, marked as it is, in LaTeX that compiles with any font."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+
+from fabricbench.analysis.findings import Findings
+from fabricbench.report.first_screen import build_screen
+from fabricbench.report.latex import latex_text, render
+from support.example_findings import (
+    before_after_findings,
+    busy_findings,
+    kernel_findings,
+    small_findings,
+    three_fabric_findings,
+)
+
+EXAMPLES = [small_findings, busy_findings, three_fabric_findings, before_after_findings, kernel_findings]
+
+
+def table_rows(text: str) -> list[list[str]]:
+    """The rows between the rules, heads first, cut at the signs that LaTeX cuts at."""
+    lines = [line for line in text.splitlines() if line.endswith(r" \\")]
+    return [re.split(r" & ", line[4:].removesuffix(r" \\")) for line in lines]
+
+
+def test_a_row_reads_as_by_hand():
+    rows = table_rows(render(small_findings()).decode())
+    assert [
+        "TCP round trip, 64 B",
+        r"74.86 \textmu{}s (74.46 to 75.33 \textmu{}s)",
+        r"59.20 \textmu{}s (58.96 to 59.48 \textmu{}s)",
+        r"1.26 $\times$ (1.26 to 1.27)",
+        "myrinet faster",
+        "clear",
+    ] in rows
+
+
+@pytest.mark.parametrize("make", EXAMPLES)
+def test_every_effect_is_a_row_and_every_row_has_all_columns(make: Callable[[], Findings]):
+    findings = make()
+    screen, text = build_screen(findings), render(findings).decode()
+    head, *rows = table_rows(text)
+    assert [row[0] for row in rows] == [latex_text(row.what) for row in (*screen.rows, *screen.more_rows)]
+    assert {len(row) for row in rows} <= {len(head)}
+    (columns,) = re.findall(r"\\begin\{tabular\}\{([lr]+)\}", text)
+    assert len(columns) == len(head)
+
+
+@pytest.mark.parametrize("make", EXAMPLES)
+def test_the_text_is_plain_and_its_braces_pair(make: Callable[[], Findings]):
+    text = render(make()).decode()
+    assert text.isascii()
+    bare = re.sub(r"\\[{}]", "", text)
+    assert bare.count("{") == bare.count("}")
+    assert not re.search(r"(?<!\\)[%#_^~]", bare.replace("fabricbench-effects", ""))
+
+
+def test_the_caption_has_the_answer_and_says_that_numbers_are_emulated():
+    text = render(small_findings()).decode()
+    caption = next(line for line in text.splitlines() if r"\caption" in line)
+    assert "myrinet is faster" in caption
+    assert "Emulated (fast-ethernet, myrinet): these fabrics are the lab's switches, not hardware." in caption
+    assert "mulated" not in render(before_after_findings()).decode()
+
+
+def test_every_doubt_that_marks_a_row_is_told_in_the_caption():
+    findings = busy_findings()
+    screen, text = build_screen(findings), render(findings).decode()
+    assert screen.doubts
+    for number, doubt in screen.doubts_of((*screen.rows, *screen.more_rows)):
+        assert latex_text(f"({number}) {doubt}.") in text
+
+
+def test_what_latex_takes_for_a_sign_is_set_as_it_is():
+    assert latex_text("a_b & 50 % of {x}\\") == r"a\_b \& 50 \% of \{x\}\textbackslash{}"
+    assert latex_text("é ✓\n\x1b") == "é ?  "

@@ -1,0 +1,242 @@
+"""Campaigns of two fabrics whose truth is known, through comparison, first screen and grade: what is clear, and what is wrong.
+
+Four rows lead (a small message's time and a large one's rate, over MPI and TCP), as on the first screen of a usual run.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from fabricbench.analysis.analysing import unknowns_of
+from fabricbench.analysis.findings import Doubt, Effect, Grade, Verdict
+from fabricbench.analysis.headline import rows_of
+from fabricbench.analysis.instrument import doubt_of
+from fabricbench.analysis.lost_launches import doubt_of_losses
+from fabricbench.analysis.measured import TAILS, CellMeasured, Side
+from fabricbench.analysis.pairing import pair
+from fabricbench.record.launch import CellLateness
+from fabricbench.record.provenance import Origin, Proof
+from fabricbench.record.run_account import SubjectAccount
+from support.simulated_sides import compared, sides_of
+from support.verdict_noises import BETWEEN, KEYS, TRIPS, Drawn, Floats, Inside, Random
+from support.verdict_samples import WITHIN
+
+MARGIN = 0.02
+SLOWER = np.array([1.0 if key.metric.is_lower_better else -1.0 for key in KEYS])
+NOISES: dict[str, Callable[[Random, int], Drawn]] = BETWEEN | WITHIN
+
+
+DAY_NS, LAUNCH_NS = 86_400 * 10**9, 10**9
+
+
+def _launches(drawn: Drawn, names: str) -> list[list[Any]]:
+    """Return the launches of each side, with their places in their blocks and the days on which they were measured."""
+    made: list[list[Any]] = []
+    for side, name in enumerate(names):
+        blocks = np.flatnonzero(~np.isnan(drawn.slowness[side, 0])).tolist()
+        mine = []
+        for block in blocks:
+            day = drawn.day_of[block] if len(drawn.day_of) else 0
+            place = [*drawn.order[2 * block : 2 * block + 2]].index(side) if len(drawn.order) else None
+            header = SimpleNamespace(started_unix_ns=(1 + day) * DAY_NS + (2 * block + side) * LAUNCH_NS, ranks=())
+            summary = SimpleNamespace(header=header, footer=None, workload=None, kernel=None)
+            origin = Origin.IMPORTED if drawn.is_imported else Origin.MEASURED
+            mine.append(
+                SimpleNamespace(
+                    block=block,
+                    fabric=name,
+                    launch_id=f"b{block:02d}-{name}",
+                    position=place,
+                    origin=origin,
+                    proof=Proof.PROVEN,
+                    summary=summary,
+                )
+            )
+        made.append(mine)
+    return made
+
+
+def _in_runs(drawn: Drawn, sides: Sequence[Side]) -> list[Side]:
+    """Return the sides with their launches, of one run, or of so many runs before and after."""
+    launches = _launches(drawn, "ab")
+    if drawn.runs is None:
+        run: Any = SimpleNamespace(manifest=None, launches=[one for mine in launches for one in mine])
+        return [
+            replace(side, run=run, runs=(run,), launches=tuple(mine))
+            for side, mine in zip(sides, launches, strict=True)
+        ]
+    made = []
+    for side, mine, count, name in zip(sides, launches, drawn.runs, ("f (before)", "f (after)"), strict=True):
+        manifest = SimpleNamespace(versions={}, inventory={}, losses=())
+        runs = tuple(
+            SimpleNamespace(manifest=manifest, path=f"{name} {number}", launches=()) for number in range(count)
+        )
+        run_of = tuple(place * count // len(mine) for place in range(len(mine)))
+        cells = {
+            key: replace(cell, launch_values=cell.launch_values[: len(mine)], pooled=cell.pooled[: len(mine)])
+            for key, cell in side.cells.items()
+        }
+        fabric = sides[0].fabric
+        made.append(
+            replace(
+                side, name=name, fabric=fabric, run=runs[0], runs=runs, run_of=run_of, launches=tuple(mine), cells=cells
+            )
+        )
+    return made
+
+
+def _sides(drawn: Drawn, faster: float) -> list[Side]:
+    slowness = drawn.slowness.copy()
+    slowness[1] -= np.log(faster)
+    levels = np.log(np.array([15.2e3, 15.2, 15.2e3, 15.2]))[None, :, None]  # any that digits are coarse at
+    values = np.exp(levels + slowness * SLOWER[:, np.newaxis])
+    of_trips = None
+    if drawn.inside is not None:
+        of_trips = values[:, TRIPS, :, np.newaxis] * drawn.inside.samples
+        values[:, TRIPS] = np.median(of_trips, axis=3)
+    step = None
+    if drawn.digits is not None:
+        step = 10.0 ** (np.floor(np.log10(values)) - drawn.digits + 1)
+        values = np.maximum(np.rint(values / step), 1.0) * step
+    sides = sides_of(KEYS, np.log(values), ("a", "b"))
+    for side, of_side in enumerate(sides):
+        if step is not None:
+            for row, cell in enumerate(of_side.cells.values()):
+                cell.step_share = float(np.mean(step[side, row] / values[side, row]))
+        if of_trips is not None and drawn.inside is not None:
+            _add_samples(of_side, of_trips[side], drawn.inside, side)
+    sides = _in_runs(drawn, sides)
+    if drawn.dead_on_b:
+        blocks = slowness.shape[2]
+        account = SubjectAccount(
+            fabric="b",
+            subject="",
+            planned=blocks,
+            starts=blocks + drawn.dead_on_b,
+            failed_starts=drawn.dead_on_b,
+            measured=blocks,
+        )
+        sides[1].accounts = (account,)
+    return sides
+
+
+def _add_samples(side: Side, of_trips: Floats, inside: Inside, number: int) -> None:
+    """Give the cells of round trips what is kept of their samples, shape (trips, blocks, samples), and of the switch."""
+    cells = list(side.cells.values())
+    for trip, row in enumerate(TRIPS):
+        samples = of_trips[trip]
+        cells[row].tails = {tail: np.quantile(samples, tail, axis=1) for tail in TAILS}
+        cells[row].means = samples.mean(axis=1)
+        cells[row].pooled = np.sort(samples, axis=None)
+        if inside.late is not None and inside.late[number].any():
+            level = cells[row].launch_values / np.median(inside.samples[number, trip], axis=1)
+            cells[row].lateness = tuple(
+                CellLateness(
+                    count=late.size,
+                    mean=float(late.mean()),
+                    maximum=float(late.max()),
+                    **dict(zip(("p50", "p90", "p99"), map(float, np.quantile(late, (0.5, 0.9, 0.99))), strict=True)),
+                )
+                for late in inside.late[number, trip] * level[:, np.newaxis, np.newaxis]
+            )
+
+
+def _judge(side: Side, cell: CellMeasured, is_tail: bool, _level: float | None) -> tuple[Doubt, ...]:
+    """Return what the product says against a cell, but for what a wire allows: there is none."""
+    found = [lost] if (lost := doubt_of_losses(side, cell)) is not None else []
+    late = doubt_of(side, cell)
+    if late is not None and (is_tail or not late.is_tail_only):
+        found.append(late.doubt.model_copy(update={"delay_share": late.delay_share}))
+    return (*found, *unknowns_of(side, cell))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a campaign came to: whether a clear row is wrong, whether all blocks were on one side, whether all rows were clear.
+
+    `is_held`: whether the intervals of all rows together hold the mean ratio. `of_samples` counts, of tails and means, rows that
+    are clear and wrong, and intervals of ratios and of levels, and how many of these hold.
+    """
+
+    is_wrong: bool
+    is_one_sided: bool
+    is_clear: bool
+    is_held: bool
+    of_samples: Counter[str]
+
+
+def run_campaign(random: Random, noise: str, blocks: int, faster: float) -> Outcome:
+    """Draw a campaign in which b is so many times faster, and return what the first screen says of it."""
+    drawn = NOISES[noise](random, blocks)
+    sides = _sides(drawn, faster)
+    pairings = None if drawn.runs is None else [pair(*sides)]
+    # A first look spends 0.8 of 5 %.
+    _, effects, _ = rows_of(compared(sides, judge=_judge, margin=MARGIN, confidence=0.96, pairings=pairings))
+    lead = np.log(faster)
+    rows = [(effect, _truths(drawn, effect, lead)) for effect in effects if effect.is_typical]
+    differences = drawn.slowness[0] - drawn.slowness[1] + lead
+    return Outcome(
+        any(_is_wrong(effect, leads) for effect, leads in rows if effect.grade is Grade.CLEAR),
+        bool(np.all(differences[~np.isnan(differences)] > 0)),
+        all(effect.grade is Grade.CLEAR and effect.pairs[0].verdict is Verdict.B_FASTER for effect, _ in rows),
+        all(_is_held(effect, leads[-1]) for effect, leads in rows),
+        _of_samples(drawn, [effect for effect in effects if not effect.is_typical], lead),
+    )
+
+
+def _truths(drawn: Drawn, effect: Effect, lead: float) -> tuple[float, ...]:
+    """Return how much faster b is (log) in a row: in the usual launch, and in the mean of launches."""
+    if drawn.inside is None or not effect.metric.is_lower_better:
+        return lead, lead - drawn.mean_shift
+    return (lead - drawn.inside.shift["median"],)
+
+
+def _of_samples(drawn: Drawn, effects: Sequence[Effect], lead: float) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for effect, name in _named(effects):
+        shift = None if drawn.inside is None else drawn.inside.shift.get(name)
+        if shift is None or drawn.inside is None:
+            continue
+        found.update(
+            sample_rows=1,
+            sample_wrong=int(effect.grade is Grade.CLEAR and _is_wrong(effect, (lead - shift,))),
+            sample_held=int(_is_held(effect, lead - shift)),
+        )
+        level = drawn.inside.level.get(name) if isinstance(name, float) else None
+        if level is not None and effect.readings[0].low is not None and effect.readings[0].high is not None:
+            true = 15.2e3 * np.exp(level)
+            held = effect.readings[0].low <= true <= effect.readings[0].high
+            found.update(levels=1, levels_held=int(held))
+    return found
+
+
+def _named(effects: Sequence[Effect]) -> Iterator[tuple[Effect, str | float]]:
+    """Yield rows of samples with the name of what they show: "mean", or the tail."""
+    for effect in effects:
+        tails = [tail for tail in TAILS if effect.what.startswith(f"p{100 * tail:g} of ")]
+        yield effect, "mean" if effect.is_mean else tails[0]
+
+
+def _is_held(effect: Effect, lead: float) -> bool:
+    """Whether the interval of a row holds how much faster b is; one that is not shown holds everything."""
+    true = float(np.exp(lead))
+    return all((one.low or 0.0) <= true <= (one.high or np.inf) for one in effect.pairs)
+
+
+def _is_wrong(effect: Effect, leads: Sequence[float]) -> bool:
+    """Whether a verdict is true of none of `leads`, each how much faster b is (log)."""
+    limit = float(np.log1p(MARGIN))
+    least, most = min(leads), max(leads)
+    return {
+        Verdict.A_FASTER: least >= -limit,
+        Verdict.B_FASTER: most <= limit,
+        Verdict.A_AHEAD: least >= 0,
+        Verdict.B_AHEAD: most <= 0,
+        Verdict.EQUIVALENT: most > limit or least < -limit,
+    }.get(effect.pairs[0].verdict, False)

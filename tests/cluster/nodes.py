@@ -31,6 +31,11 @@ NETWORKS = {CONTROL: "10.79.0", SLOW: "10.79.1", FAST: "10.79.2"}
 RATES_BIT_S = {SLOW: 200_000_000, FAST: 1_000_000_000}
 """What each fabric's links carry, in each direction."""
 
+SESSIONS_DIFFER_BY = 0.25
+"""Of ratios of two sessions. An interval of one session's launches does not hold the ratio of another: sessions differ by more than
+their launches do (9 % were seen).
+"""
+
 BURST_SECONDS, LEAST_BURST_BYTES = 0.001, 16_384
 """What passes at once, by the rate: a timer that is late by less keeps the rate, and a message of less is not slowed down."""
 

@@ -8,12 +8,11 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from math import log
 from typing import Any
 
 import pytest
 
-from cluster.nodes import RATES_BIT_S, Cluster, Node, set_rate
+from cluster.nodes import RATES_BIT_S, SESSIONS_DIFFER_BY, Cluster, Node, set_rate
 from fabricbench.launch.starting import YIELD_LIBRARY
 from fabricbench.native import native_file
 
@@ -106,13 +105,6 @@ def compared(node: Node) -> dict[tuple[str, str], dict[str, Any]]:
     return {(row["layer"], row["pattern"]): row for row in rows}
 
 
-def values_of(row: dict[str, Any]) -> str:
-    """What a comparison says, in short."""
-    return " ".join(
-        f"{name} {row[name]}" for name in ("verdict", "ratio", "ratio_low", "ratio_high", "value_a", "value_b")
-    )
-
-
 def check_measured(facts: dict[str, Any], hosts: set[str]) -> None:
     for launch in facts["launches"].values():
         assert launch["facts"]["is_valid"], launch["facts"]["invalid_because"]
@@ -177,15 +169,10 @@ def test_a_head_that_is_no_node_measures_what_the_lab_measures_and_leaves_nothin
         assert node.run("ls", "/root/runs").returncode != 0
     ours = compared(head)
     assert {layer for layer, _ in ours} == {"tcp", "mpi"}
-    apart = []
     for key, one in ours.items():
         emulated = ratios_of_the_lab[key]
-        # Each lies within the other's interval, or nearer than the margin that the campaign calls no difference.
-        is_near = abs(log(one["ratio"] / emulated["ratio"])) < log(1.05)
-        within = all(a["ratio_low"] <= b["ratio"] <= a["ratio_high"] for a, b in ((one, emulated), (emulated, one)))
-        if one["verdict"] != emulated["verdict"] or not (within or is_near):
-            apart.append(f"{key}: {values_of(one)} over ssh, {values_of(emulated)} in the lab")
-    assert not apart
+        assert one["verdict"] == emulated["verdict"] == "B faster", (key, one, emulated)
+        assert one["ratio"] == pytest.approx(emulated["ratio"], rel=SESSIONS_DIFFER_BY), (key, one, emulated)
 
 
 def in_the_middle_of(node: Node, command: tuple[str, ...], finished: int, victim: Node) -> tuple[int, str]:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from cluster.nodes import SESSIONS_DIFFER_BY
 from cluster.slurm_nodes import Slurm, slurm_over, why_none
 from fabricbench.lab import Lab, lab_support, parse_fabrics
 from fabricbench.launch.starting import yield_library
@@ -160,12 +161,6 @@ def by_lab(slurm: Slurm) -> Compared:
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return compared(slurm.folder / "by-lab")
-
-
-SESSIONS_DIFFER_BY = 0.25
-"""Of ratios of two sessions. An interval of one session's launches does not hold the ratio of another: sessions differ by more than
-their launches do (8 % were seen).
-"""
 
 
 def check_that_they_agree(found: Compared, expected: Compared, *, mpis: set[str]) -> None:

@@ -245,20 +245,15 @@ def _flood(door: str, flows: int) -> dict[str, Any]:
     }
 
 
-def test_what_is_lost_is_sent_again_and_shows(guest: Guest) -> None:
-    """Three in a hundred packets, through every reliable door: payloads stay whole, and the port of the sender counts."""
-    doors = {door: receive for door, receive in RECEIVES.items() if door != "datagram"}
+def _sent_again(guest: Guest, doors: list[str]) -> dict[str, int]:
+    """What the sender's port counted by door, in a round trip and a stream through each, whose payloads must be whole."""
     cells = [
-        _cell(PATTERNS[pattern], door, receive, 8 if door == "atomic" else 4096)
+        _cell(PATTERNS[pattern], door, RECEIVES[door], 8 if door == "atomic" else 4096)
         | {"stopping": {"maximum_seconds": 1.0}, "ranks": [0, 1]}
-        for door, receive in doors.items()
+        for door in doors
         for pattern in (Pattern.PINGPONG, Pattern.STREAM)
     ]
-    guest.lose(1, 3)
-    try:
-        outcome = guest.probe(cells, limit_s=60)
-    finally:
-        guest.lose(1, None)
+    outcome = guest.probe(cells, limit_s=60)
     assert outcome.code == 0, outcome.stderr
     again = dict.fromkeys(doors, 0)
     for number, cell in enumerate(cells):
@@ -269,7 +264,22 @@ def test_what_is_lost_is_sent_again_and_shows(guest: Guest) -> None:
         again[cell["parameters"]["door"]] += sum(
             port.get("completer_retry_err", 0) + port.get("out_of_seq_request", 0) for port in counted
         )
-    assert min(again.values()) > 0, again
+    return again
+
+
+def test_what_is_lost_is_sent_again_and_shows(guest: Guest) -> None:
+    """Three in a hundred packets, through every reliable door: payloads stay whole, and the port of the sender counts."""
+    whole = [door for door in RECEIVES if door != "datagram"]
+    guest.lose(1, 3)
+    try:
+        for _ in range(4):  # a door of few packets a second may have lost none
+            again = _sent_again(guest, whole)
+            whole = [door for door in whole if not again[door]]
+            if not whole:
+                break
+    finally:
+        guest.lose(1, None)
+    assert not whole
 
 
 INTO_LOSS = [

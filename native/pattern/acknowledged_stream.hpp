@@ -75,13 +75,14 @@ class WindowInOneBuffer<T> {
  private:
   template <class Post>
   void post_all(Post post) {
+    for (std::size_t slot = 0; slot < slots_; ++slot) post(slot);
     std::size_t slot = 0;
-    for (std::size_t i = 0; i < messages_; ++i) {
-      path_.wait(slot);  // free at once in the first round of slots
+    for (std::size_t i = slots_; i < messages_; ++i) {
+      path_.wait(slot);
       post(slot);
       slot = slot + 1 == slots_ ? 0 : slot + 1;
     }
-    for (std::size_t each = 0; each < slots_; ++each) path_.wait(each);
+    wait_for_all(path_, slots_);
   }
 
   T& path_;

@@ -80,9 +80,7 @@ class Outgoing<T> {
     send(last_.span());
   }
   /// Wait until the layer has taken everything.
-  void finish() {
-    for (std::size_t slot = 0; slot < slots_; ++slot) path_.wait(slot);
-  }
+  void finish() { wait_for_all(path_, slots_); }
 
  private:
   void send(std::span<const std::byte> message) {

@@ -56,6 +56,9 @@ class MpiPath {
           "MPI_Irecv");
   }
   void wait(std::size_t slot) { check(MPI_Wait(&requests_[slot], MPI_STATUS_IGNORE), "MPI_Wait"); }
+  void wait_all(std::size_t count) {
+    check(MPI_Waitall(static_cast<int>(count), requests_.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
+  }
   void release_send(std::size_t slot, std::shared_ptr<const void> memory) {
     set_aside(std::exchange(requests_[slot], MPI_REQUEST_NULL), std::move(memory));
   }

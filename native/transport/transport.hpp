@@ -190,6 +190,16 @@ std::size_t depth_of(const T& path) {
   }
 }
 
+/// Waits for the first slots of a path, with one call where the layer has one.
+template <PostingTransport T>
+void wait_for_all(T& path, std::size_t slots) {
+  if constexpr (requires { path.wait_all(slots); }) {
+    path.wait_all(slots);
+  } else {
+    for (std::size_t slot = 0; slot < slots; ++slot) path.wait(slot);
+  }
+}
+
 /// A posting transport that keeps a posted message back until the peer has posted its receive, and does so with no
 /// other: one that comes where nothing is posted is sent again later.
 template <class T>

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from math import isfinite
 
 import numpy as np
 
@@ -35,8 +37,9 @@ def record_of_tests(launch: PlannedLaunch, sources: Sequence[Source]) -> Record:
     mpi = next((one.imported.mpi_library for one in sources if one.imported.mpi_library), "not told")
     results = [(one, cell) for one in sources for cell in one.imported.cells]
     keys = [(cell.layer, cell.pattern, cell.message_bytes, cell.ranks, cell.parameters) for _, cell in results]
+    times = Counter(keys)
     for (source, cell), key in zip(results, keys, strict=True):
-        if keys.count(key) > 1:
+        if times[key] > 1:
             raise UsageError(
                 f"{source.path}: {cell.pattern} of {cell.message_bytes} B is in launch {launch.launch_id} twice",
                 hint="give each repetition as a launch of its own: --fabric NAME=FIRST,SECOND",
@@ -73,22 +76,22 @@ def _cell(number: int, source: Source, cell: ImportedCell) -> CellRecord:
     layer, message_bytes = cell.layer, cell.message_bytes
     assert layer is not None  # noqa: S101 - `_completed` saw to it
     assert message_bytes is not None  # noqa: S101
-    values = np.array(cell.values)
-    if not (np.isfinite(values).all() and (values > 0).all()):
+    values = cell.values
+    if not all(isfinite(one) and one > 0 for one in values):
         raise UsageError(
             f"{source.path}: {cell.pattern} of {cell.message_bytes} B is {', '.join(f'{one:g}' for one in values)}",
             hint="needed times and rates that are finite and above 0",
         )
     rate_scale = max(message_bytes, 1) if cell.metric is Metric.MESSAGE_RATE else 1 / 8
     scale = OPERATIONS if cell.metric.is_time else rate_scale
-    stored = np.rint(values * scale)
-    if not ((stored > 0) & (stored < MOST)).all():
+    stored = [round(min(one * scale, MOST)) for one in values]
+    if not all(0 < one < MOST for one in stored):
         unit = cell.metric.unit
         raise UsageError(
             f"{source.path}: {cell.pattern} of {cell.message_bytes} B is {', '.join(f'{one:g}' for one in values)} {unit}",
             hint=f"a run holds from {1 / scale:g} to {MOST / scale:.0e} {unit}: was the number read in another unit?",
         )
-    whole = stored.astype(np.uint64)
+    whole = np.array(stored, np.uint64)
     times, moved = (whole, None) if cell.metric.is_time else (np.full(len(values), RATE_NS, np.uint64), whole)
     is_of_pair = Quantity.ROUND_TRIP if cell.metric.is_time else Quantity.TRANSFER
     return CellRecord(
@@ -112,6 +115,11 @@ def _cell(number: int, source: Source, cell: ImportedCell) -> CellRecord:
             measured=len(values),
             seconds=0.0,
             printed_step=cell.printed_step,
+            # Given, for pydantic takes long to copy a default that may change.
+            values={},
+            interfaces={},
+            other_hosts={},
+            port_state={},
         ),
         channels=[
             ChannelNumbers(

@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from fabricbench.exchange.imported import Imported, ImportedCell
 from fabricbench.exchange.rows import (
@@ -190,7 +191,14 @@ class _Table:
 
 
 def _of_column(row: Row, column: re.Pattern[str]) -> str:
-    return next((text for name, text in row.items() if column.fullmatch(name)), "")
+    name = _name_of(tuple(row), column)
+    return "" if name is None else row[name]
+
+
+@lru_cache(maxsize=256)
+def _name_of(names: tuple[str, ...], column: re.Pattern[str]) -> str | None:
+    """Return which of a table's columns it is: the same for all its rows."""
+    return next((name for name in names if column.fullmatch(name)), None)
 
 
 def _number(text: str) -> Number:

@@ -198,15 +198,16 @@ def _cell_row(record: CellRecord, probe: PlanProbe | None) -> dict[str, Any]:
         row |= {"port_state": json.dumps(failed.port_state), "interfaces": _interfaces_text(failed.interfaces)}
         row |= {"rdma": _attachments(failed.rdma)}
     if record.cell is not None:
-        row |= record.cell.model_dump(mode="json", include=set(CELL_SCHEMA) - AS_TEXT - {"cell"})
+        row |= record.cell.model_dump(mode="json", include=_AS_THEY_ARE)
         row |= _as_text(record.cell)
     elif probe is not None:
         row |= probe.model_dump(mode="json", include={"receive", "ranks", "messages_per_sample"})
         row |= {"metric": metric_of(probe.pattern).value, **_as_text(probe)}
     if record.end is not None:
-        row |= record.end.model_dump(mode="json", include=set(CELL_SCHEMA) - AS_TEXT - {"cell"})
-        counted = record.end.model_dump(mode="json", include={"interfaces", "other_hosts", "values", "port_state"})
-        row |= {name: json.dumps(value) for name, value in counted.items()} | {"rdma": _attachments(record.end.rdma)}
+        row |= record.end.model_dump(mode="json", include=_AS_THEY_ARE)
+        counted = record.end.model_dump(mode="json", include=_COUNTED)
+        row |= {name: json.dumps(value) if value else "{}" for name, value in counted.items()}
+        row |= {"rdma": _attachments(record.end.rdma) if record.end.rdma else "[]"}
         row |= {"figure_of_merit": record.end.values.get(FIGURE_OF_MERIT)}
     return row
 
@@ -221,6 +222,8 @@ def _attachments(rdma: Sequence[RdmaAttachment]) -> str:
 
 AS_TEXT = {"parameters", "interfaces", "other_hosts", "values", "port_state", "rdma", "congestor"}
 """Columns that hold JSON."""
+_AS_THEY_ARE = set(CELL_SCHEMA) - AS_TEXT - {"cell"}
+_COUNTED = {"interfaces", "other_hosts", "values", "port_state"}
 
 
 _JSON_COLUMNS: dict[str, TypeAdapter[Any]] = {

@@ -163,7 +163,7 @@ def test_closed_streams_are_opened_on_the_null_device(closed: tuple[int, ...], t
 def test_too_few_descriptors_are_told_with_what_could_not_be_opened(tmp_path: Path):
     code = (
         "import resource, sys; from fabricbench import cli; import fabricbench.record.past_runs as past\n"
-        "def full(_): resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3)); open(sys.argv[2])\n"
+        "def full(folder, judge): resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3)); open(sys.argv[2])\n"
         "past.past_runs = full; cli.main()"
     )
     found = subprocess.run(

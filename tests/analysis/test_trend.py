@@ -101,6 +101,21 @@ def test_the_trend_is_shown_in_words_tables_and_a_page(nights: Path, fabricbench
     assert (code, out.splitlines()[1].startswith("* tcp ping-pong")) == (0, True)
 
 
+def test_a_report_shows_how_its_tests_went_up_to_its_run(nights: Path, fabricbench: Call):
+    code, out, _ = fabricbench("report", nights / "n12", "--history", nights, "--format", "json", "-o", "-")
+    assert code == 0
+    (trend,) = (Trend.model_validate(one) for one in json.loads(out)["chapters"]["trend"])
+    assert {one.fabric: len(one.changes) for one in trend.series} == {"slow": 0, "fast": 1}
+    for series in trend.series:
+        names = [Path(point.run).name for point in series.points]
+        assert names == [name if name != "n03" else names[3] for name in (f"n{number:02d}" for number in range(13))]
+        assert names[3] in ("n03", "again")
+    code, out, _ = fabricbench("report", nights / "n12", "--history", nights, "--format", "markdown", "-o", "-")
+    assert (code, "rose by" in out, "kernel.release 6.1 became 6.5" in out) == (0, True, True)
+    code, _, err = fabricbench("report", nights / "n12", nights / "n11", "--history", nights)
+    assert (code, "goes with one run" in err) == (2, True)
+
+
 def test_what_was_not_asked_for_is_not_read(nights: Path, fabricbench: Call):
     code, _, err = fabricbench("trend", nights, "--test", "rdma*")
     assert (code, "has a test that was asked for" in err) == (2, True)

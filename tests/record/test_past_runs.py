@@ -238,3 +238,30 @@ def test_runs_are_looked_for_by_what_they_are(folder: Path, fabricbench: Call):
     assert err.startswith("1 run cannot be read")
     code, _, err = fabricbench("runs", folder, "--since", "yesterday")
     assert (code, "--since" in err) == (2, True)
+
+
+def test_who_was_faster_is_found_once_and_told_again_while_the_samples_are_the_same(
+    tmp_path: Path, fabricbench: Call, monkeypatch: pytest.MonkeyPatch
+):
+    run = write_synthetic_run(
+        tmp_path / "runs" / "a", cells=ladder_cells({"slow": 1e8, "fast": 1e9}, sizes=(64,), samples=5), blocks=6
+    )
+    monkeypatch.setattr(listing, "SETTLED_NS", 0)
+
+    def verdict(*options: str) -> str | None:
+        code, out, _ = fabricbench("runs", str(tmp_path / "runs"), "--format", "json", *options)
+        assert code == 0
+        (one,) = json.loads(out)
+        said: str | None = one["verdict"]
+        return said
+
+    assert verdict() is None
+    found = verdict("--verdicts")
+    assert found is not None
+    assert found.startswith("fast seems faster")
+    code, out, _ = fabricbench("runs", str(tmp_path / "runs"))
+    assert (code, found in out) == (0, True)
+    assert verdict() == found
+    samples = next(run.path.glob("launches/*/samples.parquet"))
+    samples.write_bytes(samples.read_bytes())
+    assert verdict() is None

@@ -18,6 +18,7 @@ from fabricbench.analysis.findings import (
     Findings,
     Grade,
     Headline,
+    LadderStep,
     Origin,
     Proof,
     Reference,
@@ -35,8 +36,10 @@ from fabricbench.analysis.measured import CellMeasured, Side
 from fabricbench.analysis.method import method, reproduction, testbed_arguments
 from fabricbench.analysis.order_effects import without_order_effects
 from fabricbench.analysis.pairing import Pairing, all_pairs, pair
-from fabricbench.analysis.sides import read_sides
+from fabricbench.analysis.rows import choose_rows
+from fabricbench.analysis.sides import Wanted, read_sides
 from fabricbench.analysis.summary import distribution, summarise
+from fabricbench.analysis.trend import History, trend_up_to
 from fabricbench.analysis.wording import enumeration, named, named_cell, percent
 from fabricbench.chapters import find_all
 from fabricbench.errors import UsageError
@@ -66,14 +69,15 @@ def analyse(
     confidence: float = DEFAULT_CONFIDENCE,
     reference: Reference | None = None,
     decision: DecisionTable | None = None,
+    history: History | None = None,
 ) -> Findings:
     """Return everything that a report shows about one run, or about runs of the same fabrics before and after a change.
 
     In one run every two fabrics are compared; `baseline` (default: the testbed's first) comes first, as A of its pairs. Two `runs`
     are one before and one after; `before` and `after` hold several of each. `margin` is the smallest relative difference that
     matters (default: that of the first run's campaign). Rates of kernels are normalised to `reference`, fabrics are ranked by the
-    weights and prices of `decision` (default: the campaign's own). UsageError if the arguments make no sense or nothing was
-    measured.
+    weights and prices of `decision` (default: the campaign's own); of one run, the trend up to it is found in `history`.
+    UsageError if the arguments make no sense or nothing was measured.
     """
     every_run = [*before, *after] if before or after else list(runs)
     margin = margin if margin is not None else _margin_of(every_run)
@@ -98,7 +102,17 @@ def analyse(
     manifest = every_run[0].manifest
     weights = decision or decision_of(manifest)
     material = Material(
-        sides, pairings, cells, ladder, distributions, margin, confidence, level, reference=reference, decision=weights
+        sides,
+        pairings,
+        cells,
+        ladder,
+        distributions,
+        margin,
+        confidence,
+        level,
+        reference=reference,
+        decision=weights,
+        trend=None if history is None else trend_up_to(every_run, history, _leading(sides, ladder), confidence),
     )
     accounts = tuple(account_of(run) for run in every_run)
     split = len(before) or 1
@@ -186,6 +200,13 @@ def analyse(
         inventory=manifest.inventory,
         **found,
     )
+
+
+def _leading(sides: Sequence[Side], ladder: Sequence[LadderStep]) -> Wanted:
+    """Return what tells whether a cell of a fabric leads the first screen."""
+    names = {side.name for side in sides}
+    keys = {row.key for row in choose_rows(sides, ladder) if row.is_leading}
+    return lambda fabric, key: fabric in names and key in keys
 
 
 def _not_quiet(headline: Headline, busy: str) -> str:

@@ -14,6 +14,7 @@ from fabricbench.analysis.findings import (
     Reference,
     Severity,
 )
+from fabricbench.analysis.findings.trend import Trend
 from fabricbench.analysis.measured import CellMeasured, Side
 from fabricbench.analysis.pairing import Pairing
 from fabricbench.analysis.wording import named_cell, percent
@@ -26,7 +27,8 @@ class Material:
     """Everything that may be looked at. `sides` are fabrics of a run, with a value of each launch for every cell that it measured.
 
     `pairings` say which two sides are compared and how, `cells` what came of it. `confidence` is the report's; `level` is what is
-    left of it where blocks were added. `reference` and `decision` are what the user gave; `maps` are there once they are found.
+    left of it where blocks were added. `reference` and `decision` are what the user gave; `maps` are there once they are found,
+    `trend` where runs of before were given.
     """
 
     sides: Sequence[Side]
@@ -40,6 +42,7 @@ class Material:
     reference: Reference | None = None
     decision: DecisionTable | None = None
     maps: Sequence[NetworkMap] = ()
+    trend: Trend | None = None
 
 
 def warn(severity: Severity, subject: str, text: str) -> Caution:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC
 from itertools import pairwise
 
 import numpy as np
@@ -24,7 +23,7 @@ from fabricbench.analysis.wording import enumeration
 from fabricbench.errors import UsageError
 from fabricbench.quantity import count
 from fabricbench.record.account import DOUBTED_SHARE
-from fabricbench.record.past_run import PassedOver, PastRun
+from fabricbench.record.past_run import PassedOver, PastRun, past_run
 from fabricbench.record.provenance import Origin, Proof, marks_of
 from fabricbench.record.run_state import State
 from fabricbench.record.store import Run
@@ -60,6 +59,32 @@ class _Series:
     """The coarsest step in which values are told, relative to them."""
     is_unproven: bool = False
     passed_over: list[PassedOver] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class History:
+    """The runs below a folder, newest first (`record.past_runs`)."""
+
+    folder: str
+    runs: Sequence[PastRun]
+
+
+def trend_up_to(runs: Sequence[Run], history: History, wanted: Wanted, confidence: float) -> Trend:
+    """Return the trend of the wanted tests over the runs of one run's campaign on its testbed, up to it, wherever it lies itself.
+
+    UsageError where several runs are given.
+    """
+    if len(runs) != 1:
+        raise UsageError(
+            "a history goes with one run, and several are reported",
+            hint="report the newest alone, or `fabricbench trend FOLDER`",
+        )
+    this = past_run(runs[0].path)
+    alike = [one for one in history.runs if (one.campaign, one.testbed) == (this.campaign, this.testbed)]
+    before = [
+        one for one in alike if one.created is not None and this.created is not None and one.created < this.created
+    ]
+    return find_trend(history.folder, [this, *before], wanted, confidence)
 
 
 def find_trend(folder: str, runs: Sequence[PastRun], wanted: Wanted, confidence: float = 0.95) -> Trend:
@@ -115,7 +140,7 @@ def _add(series: _Series, run: PastRun, side: Side, cell: CellMeasured, confiden
         return
     point = TrendPoint(
         run=run.path,
-        created=run.created if run.created.tzinfo is not None else run.created.replace(tzinfo=UTC),
+        created=run.created,
         value=Interval(value=value, low=number(low), high=number(high)),
         launches=int(level.launches[0]),
     )

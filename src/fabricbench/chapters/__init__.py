@@ -22,6 +22,7 @@ from fabricbench.chapters import (
     operations,
     rdma,
     topologies,
+    trend,
     workloads,
 )
 from fabricbench.chapters.chapter import Chapter
@@ -40,6 +41,7 @@ CHAPTERS: tuple[Chapter, ...] = (
     applications.CHAPTER,
     farms.CHAPTER,
     network_map.CHAPTER,
+    trend.CHAPTER,
 )
 """In the order in which every format shows them."""
 

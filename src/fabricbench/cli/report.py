@@ -27,6 +27,7 @@ from fabricbench.errors import UsageError
 
 if TYPE_CHECKING:
     from fabricbench.analysis.findings import Findings, Reference
+    from fabricbench.analysis.trend import History
     from fabricbench.report.formats import FigureFormat, Format
 
 
@@ -92,6 +93,13 @@ def register(app: typer.Typer) -> None:
             Path | None,
             typer.Option(metavar="FILE", help="Rank and cost the fabrics by the [decision] of this TOML file."),
         ] = None,
+        history: Annotated[
+            Path | None,
+            typer.Option(
+                metavar="FOLDER",
+                help="Add how the first screen's tests went over the runs of its campaign there, up to this one.",
+            ),
+        ] = None,
         open_it: Annotated[bool, typer.Option("--open", help="Show it in the browser.")] = False,
     ) -> None:
         """Write the dossier of a run, or of runs before and after: one HTML file that opens anywhere, offline.
@@ -108,6 +116,8 @@ def register(app: typer.Typer) -> None:
         The numbers that a figure draws go beside it (`round-trip-data.csv`). All figures: `--format pdf --width 175 -o figures`.
 
         One picture to share: `fabricbench report runs/today --figure first-screen -o today.png`
+
+        Of nightly runs, with how each test went: `fabricbench report runs/today --history runs`
 
         The effects as a table for a paper: `fabricbench report runs/today --format latex -o effects.tex`
         """
@@ -129,7 +139,14 @@ def register(app: typer.Typer) -> None:
         weights = None if decision is None else read_decision(decision)
         difference = None if margin is None else share_option(margin, "--margin")
         with losses_said():
-            findings = analyse(**sides, baseline=baseline, margin=difference, reference=machine, decision=weights)
+            findings = analyse(
+                **sides,
+                baseline=baseline,
+                margin=difference,
+                reference=machine,
+                decision=weights,
+                history=None if history is None else _history(history),
+            )
         note = note_of_sides(sides)
         if note is not None:
             say(f"warning: before and after: {note}")
@@ -168,6 +185,14 @@ def _reference(name: str) -> Reference:
     if name == CRAY:
         return Reference(name="one processor of a Cray Y-MP", source=CRAY_SOURCE, seconds=CRAY_SECONDS)
     return reference_run(Run.open(Path(name)))
+
+
+def _history(folder: Path) -> History:
+    """Return the runs below a folder."""
+    from fabricbench.analysis.trend import History  # noqa: PLC0415 - keeps the start of the program fast
+    from fabricbench.record.past_runs import past_runs  # noqa: PLC0415
+
+    return History(str(folder), past_runs(folder))
 
 
 def _format_of(output: Path | None) -> FormatName:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.markup import escape
 
 from fabricbench.cli.losses import unequal_of
 from fabricbench.cli.output import check_output, say, write_output
@@ -24,7 +25,8 @@ from fabricbench.cli.searching import (
     UntilOption,
     search_of,
 )
-from fabricbench.printable import shortened
+from fabricbench.errors import UsageError
+from fabricbench.printable import PrintableConsole, shortened
 from fabricbench.quantity import count
 from fabricbench.record.provenance import Proof
 from fabricbench.table import as_text, table
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from fabricbench.record.past_run import PastRun
+    from fabricbench.record.past_runs import Judge
+    from fabricbench.record.run_search import RunSearch
 
 
 class Format(StrEnum):
@@ -54,6 +58,10 @@ def register(app: typer.Typer) -> None:
         since: SinceOption = None,
         until: UntilOption = None,
         state: StateOption = None,
+        verdicts: Annotated[
+            bool,
+            typer.Option("--verdicts", help="Say who was faster in each: what is not known yet takes a second a run."),
+        ] = False,
         format_: Annotated[Format, typer.Option("--format")] = Format.TEXT,
         output: Annotated[
             Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of stdout.")
@@ -61,8 +69,8 @@ def register(app: typer.Typer) -> None:
     ) -> None:
         """List the runs in a folder (the present one) and below it, newest first, with how much of each is there.
 
-        What was told of a run is kept in an index in your cache, and told again as long as its files are the same. Who was
-        faster is not told: that takes the samples, `fabricbench compare RUNDIR`.
+        What was told of a run is kept in an index in your cache, and told again as long as its files are the same. So is who was
+        faster, which takes the samples: `--verdicts` once, and from then on without it.
 
         Example: `fabricbench runs` or `fabricbench runs results --format json`
 
@@ -72,13 +80,34 @@ def register(app: typer.Typer) -> None:
         from fabricbench.record.past_runs import past_runs  # noqa: PLC0415 - keeps the start of the program fast
 
         search = search_of(fabric, campaign, host, since, until, state)
-        with _without_collection():
-            every = past_runs(folder)
+        with _judging(search) if verdicts else _without_collection() as judge:
+            every = past_runs(folder, judge)
             found = [run for run in every if search.matches(run)]
             unknown = sum(run.is_untold and not search.matches(run) for run in every)
-            if unknown:
-                say(f"{count(unknown, 'run')} cannot be read: nobody knows whether it is looked for (--state damaged)")
-            write_output(_written(found, format_, folder, of=len(every)) + "\n", output)
+            text = _written(found, format_, folder, of=len(every))
+        if unknown:
+            say(f"{count(unknown, 'run')} cannot be read: nobody knows whether it is looked for (--state damaged)")
+        write_output(text + "\n", output)
+
+
+@contextmanager
+def _judging(search: RunSearch) -> Iterator[Judge]:
+    """Yield what says who was faster in a run that is looked for; a terminal shows of which it is asked."""
+    from fabricbench.analysis import analyse  # noqa: PLC0415 - keeps the start of the program fast
+    from fabricbench.record.store import Run  # noqa: PLC0415
+
+    with PrintableConsole(stderr=True).status("") as status:
+
+        def judge(run: PastRun) -> str | None:
+            if not run.launches_measured or not search.matches(run):
+                return None
+            status.update(f"judging {escape(_shown(run.path))}")
+            try:
+                return analyse([Run.open(Path(run.path))]).headline.sentence
+            except UsageError as error:
+                return f"no verdict: {error.message}"
+
+        yield judge
 
 
 @contextmanager
@@ -130,16 +159,17 @@ def _state(run: PastRun) -> str:
 
 
 def _told_of(run: PastRun) -> tuple[str, ...]:
-    """Return what is said of a run below the table: what is damaged, and what was lost."""
+    """Return what is said of a run below the table: who was faster, what is damaged, and what was lost."""
     damage: tuple[str, ...] = (run.reason,) if run.reason else ()
+    verdict = (run.verdict,) if run.verdict else ()
     if not any(one.is_worth_a_word for one in run.account.subjects):
-        return damage
+        return (*verdict, *damage)
     from fabricbench.report.first_screen import LOST  # noqa: PLC0415 - takes long to load
     from fabricbench.report.losses import first_losses  # noqa: PLC0415
 
     unequal = unequal_of((run.account,))
     damage = tuple(one for one in damage if one not in run.account.strays.values())  # told with what was lost
-    return (*damage, *(f"{LOST}: {line}" for line in first_losses((run.account,), (run.path,), unequal)))
+    return (*verdict, *damage, *(f"{LOST}: {line}" for line in first_losses((run.account,), (run.path,), unequal)))
 
 
 def _shown(text: str | None) -> str:

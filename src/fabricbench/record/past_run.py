@@ -1,12 +1,12 @@
 """A run told in a line: when, what on what, how much of it is there.
 
 Reads the manifest, the journal and each `launch.json`, no samples: a year of nightly runs is listed in seconds. Whether files are
-as they were written is what `verify` asks, and who was faster is told by `compare`, which reads samples.
+as they were written is what `verify` asks. Who was faster takes the samples: it is told of the runs that were judged once.
 """
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 from fabricbench.errors import UsageError
@@ -38,6 +38,8 @@ class PastRun(Model):
     launches_measured: int | None = None
     """Those that count and hold a result."""
     account: RunAccount = RunAccount()
+    verdict: str | None = None
+    """Who was faster, in the sentence of the first screen, where the run was judged (`runs --verdicts`)."""
 
     @property
     def is_untold(self) -> bool:
@@ -87,7 +89,7 @@ def past_run(path: Path) -> PastRun:
     return PastRun(
         path=str(path),
         state=state,
-        created=manifest.created,
+        created=manifest.created if manifest.created.tzinfo is not None else manifest.created.replace(tzinfo=UTC),
         campaign=manifest.campaign_name,
         testbed=manifest.testbed.name,
         hosts=tuple(node.name for node in manifest.testbed.nodes),

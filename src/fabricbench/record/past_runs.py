@@ -2,9 +2,9 @@
 
 The index is a file for each folder in this user's cache ($XDG_CACHE_HOME/fabricbench/runs): the folder itself may be somebody
 else's. A run's entry holds as long as its mark does, which is made of size, times and inode of its folder, its manifest, its
-journal and, of each launch, of its folder, its header and its cells: all that is read of a run for this list. The time of a
-file's change is among them, which nobody can set back, so that one that was altered in place is read again too. Of samples, whose
-content no list tells, and of what lies deeper in a launch's folder nothing is looked at.
+journal and, of each launch, of its folder, its header, its cells and its samples: all that is read of a run for this list and for
+its verdict. The time of a file's change is among them, which nobody can set back, so that one that was altered in place is read
+again too. Of what lies deeper in a launch's folder nothing is looked at.
 
 An index that cannot be read, is of another version, or cannot be written is as if there were none.
 """
@@ -17,7 +17,7 @@ import os
 import stat
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -28,14 +28,14 @@ from fabricbench.errors import FabricbenchError, UsageError
 from fabricbench.model import Model
 from fabricbench.private import FILE, MOST_BYTES, make_private, read_private
 from fabricbench.record.atomic import replaced
-from fabricbench.record.integrity import CELLS, JOURNAL, LAUNCH, LAUNCHES, MANIFEST
+from fabricbench.record.integrity import CELLS, JOURNAL, LAUNCH, LAUNCHES, MANIFEST, SAMPLES
 from fabricbench.record.lock import is_locked
 from fabricbench.record.past_run import PastRun, past_run
 
 TRACES = (LAUNCHES, "plan.json", JOURNAL)
 """Beside one of these a `manifest.json` is a run's, whatever is left of it."""
 
-MADE_BY = f"fabricbench {__version__}, index 1"
+MADE_BY = f"fabricbench {__version__}, index 2"
 """The number counts up where a run of the same files is told otherwise within a version."""
 PLACE = ("fabricbench", "runs")
 MOST_FOLDERS = 64
@@ -44,14 +44,24 @@ SETTLED_NS = 2_000_000_000
 """What changed so short a time ago may change again within the same tick of its file system's clock: it is read again."""
 
 
-def past_runs(folder: Path) -> tuple[PastRun, ...]:
-    """Return every run in a folder or below it, newest first, undated ones last; UsageError where there is no such folder."""
+Judge = Callable[[PastRun], str | None]
+"""Says who was faster in a run, in a sentence; None where that is not asked of it."""
+
+
+def past_runs(folder: Path, judge: Judge | None = None) -> tuple[PastRun, ...]:
+    """Return every run in a folder or below it, newest first, undated ones last; UsageError where there is no such folder.
+
+    `judge` is asked of each whose verdict is not in the index, and what it says is kept there.
+    """
     if not folder.is_dir():
         raise UsageError(f"there is no folder {folder}", hint="give the folder that holds your run directories")
     index = RunsIndex(folder)
     found = [index.told(path) for path in run_directories(folder)]
-    index.save()
-    return tuple(sorted(found, key=lambda one: (one.created is None, -(one.created.timestamp() if one.created else 0))))
+    found.sort(key=lambda one: (one.created is None, -(one.created.timestamp() if one.created else 0)))
+    try:
+        return tuple(found if judge is None else [index.judged(one, judge) for one in found])
+    finally:
+        index.save()
 
 
 def run_directories(folder: Path) -> Iterator[Path]:
@@ -99,7 +109,7 @@ class RunsIndex:
 
     def told(self, path: Path) -> PastRun:
         """Return a run as its files tell it."""
-        name = str(path).removeprefix(self._top).lstrip("/")
+        name = self._name_of(str(path))
         mark = mark_of(str(path))
         entry = self._before.get(name)
         if entry is None or mark is None or entry.mark != mark:
@@ -111,6 +121,20 @@ class RunsIndex:
         self._runs[name] = entry
         is_here = entry.run.path == str(path)  # else it was listed from another place
         return entry.run if is_here else entry.run.model_copy(update={"path": str(path)})
+
+    def judged(self, run: PastRun, judge: Judge) -> PastRun:
+        """Return a run that was told with its verdict, which is kept as long as what was told is."""
+        if run.verdict is not None:
+            return run
+        verdict = judge(run)
+        name = self._name_of(run.path)
+        entry = self._runs.get(name)
+        if verdict is not None and entry is not None:
+            self._runs[name] = _Entry(mark=entry.mark, run=entry.run.model_copy(update={"verdict": verdict}))
+        return run.model_copy(update={"verdict": verdict})
+
+    def _name_of(self, path: str) -> str:
+        return path.removeprefix(self._top).lstrip("/")
 
     def save(self) -> None:
         """Write the index, unless it is as it was, or cannot be."""
@@ -165,7 +189,7 @@ def mark_of(path: str) -> str | None:
             see(f"{path}/{name}")
         if seen[-1]:  # there are launches
             for launch in sorted(os.listdir(f"{path}/{LAUNCHES}")):  # noqa: PTH208
-                for name in ("", f"/{LAUNCH}", f"/{CELLS}"):
+                for name in ("", f"/{LAUNCH}", f"/{CELLS}", f"/{SAMPLES}"):
                     see(f"{path}/{LAUNCHES}/{launch}{name}")
         numbers = struct.pack(f"{len(seen)}q", *seen)
     except (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fabricbench.analysis.comparing import times_number
 from fabricbench.analysis.findings import Doubt, together
 from fabricbench.analysis.findings.doubts import Number, percentage, scaled_number, whole
 from fabricbench.quantity import scale_seconds
@@ -43,3 +44,13 @@ def test_a_doubt_that_changes_no_verdict_is_told_apart_and_says_so():
     harmless = one.model_copy(update={"consequence": Consequence.NOTHING, "delay_share": 0.01})
     assert str(harmless) == f"{one}; who is faster would be the same without it"
     assert harmless.group != one.group
+
+
+def test_ranges_of_several_doubts_are_one_range():
+    def doubt(low: float, high: float) -> Doubt:
+        return Doubt.of("are ", times_number(low).to(times_number(high)), " times worse")
+
+    assert str(doubt(1.42, 1.5)) == "are 1.42 to 1.50 times worse"
+    assert str(doubt(1.5, 1.5)) == "are 1.50 times worse"
+    assert together([doubt(1.42, 1.5), doubt(1.45, 1.64)]) == "are 1.42 to 1.64 times worse"
+    assert Doubt.model_validate_json(doubt(1.42, 1.5).model_dump_json()) == doubt(1.42, 1.5)

@@ -257,7 +257,7 @@ def groups_doubt(
     launches = whole(groups.slow_launches), " of ", whole(groups.launches), f" launches on {groups.fabric}"
     much: tuple[str | Number, ...] = " are about ", percentage(groups.slower, ".0f"), " slower than its others: "
     if worse is not None:
-        much = " are ", times_number(worse[0]), " to ", times_number(worse[1]), " times worse than its others: "
+        much = " are ", times_number(worse[0]).to(times_number(worse[1])), " times worse than its others: "
     return Doubt.of(
         *launches,
         *much,

@@ -208,7 +208,7 @@ def _of_sessions(one: Judged, of_sessions: LogRatio) -> Iterator[Doubt]:
     if lost is not Consequence.NOTHING:
         least, most = sorted(map(one.times, (min(one.sessions), max(one.sessions))))
         yield Doubt.of(
-            *("measured in ", whole(len(one.sessions)), " sessions, ", times_number(least), " to ", times_number(most)),
+            *("measured in ", whole(len(one.sessions)), " sessions, ", times_number(least).to(times_number(most))),
             " times in them: how far other days would differ takes blocks of more days to tell",
             consequence=lost,
         )
@@ -226,7 +226,7 @@ def _dependence(one: Judged, known: LogRatio, span: tuple[float, float], correla
     return Doubt.of(
         "ratios of neighbouring blocks resemble each other (lag-1 correlation ",
         Number(value=correlation, written=f"{correlation:.2f}"),
-        *("), all of them within ", times_number(least), " to ", times_number(most)),
+        *("), all of them within ", times_number(least).to(times_number(most))),
         " times: the interval is too narrow",
         consequence=one.loses(left),
     )

@@ -1,12 +1,14 @@
 """The effects of the first screen as a LaTeX table, for papers: values with intervals, how many times, verdict, evidence.
 
-Its rules are those of the package booktabs. All that marks the numbers is in the caption: where they come from, paths that nobody
-proved, what was lost, what speaks against a row. Its text is plain: a sign that a paper's fonts may lack becomes `?`.
+It spans both columns of a page that has two; its rules are those of the package booktabs. All that marks the numbers is in the
+caption: where they come from, paths that nobody proved, what was lost, what speaks against a row. Its text is plain: a sign that a
+paper's fonts may lack becomes `?`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 
 from fabricbench.analysis.findings import MARKS, Findings, Proof
 from fabricbench.report.first_screen import LOST, Row, Screen, Value, build_screen, plain_times
@@ -41,26 +43,32 @@ SPECIAL = {character: f"\\{character}" for character in "&%$#_{}"} | {
 """What LaTeX takes for a sign, or has no letter for in every font."""
 UNKNOWN = "?"
 
+Lines = list[str]
+"""What stands in a cell of the table, one below the other."""
+
 
 def render(findings: Findings) -> bytes:
     """Return the table, in a float with its caption and label."""
     screen = build_screen(findings)
-    outcome = [screen.ratio_head, "Verdict"] if screen.has_pairs else ["Best first"]
-    columns = ["", *(f"{letter}: {name}, {screen.level}" for letter, name in screen.fabrics), *outcome, "Evidence"]
+    outcome = [screen.ratio_head, "verdict"] if screen.has_pairs else ["Best first"]
+    heads: list[Lines] = [[""], *([letter, name] for letter, name in screen.fabrics), outcome, ["Evidence"]]
     lines = [
-        r"\begin{table}",
+        r"\begin{table*}",
         r"  \centering",
         f"  \\caption{{{' '.join(map(latex_text, _caption(findings, screen)))}}}",
         r"  \label{tab:fabricbench-effects}",
-        f"  \\begin{{tabular}}{{l{'r' * len(screen.fabrics)}{'l' * (len(outcome) + 1)}}}",
+        r"  \footnotesize",
+        r"  \setlength{\tabcolsep}{4pt}",
+        f"  \\begin{{tabular}}{{l{'r' * len(screen.fabrics)}p{{39mm}}l}}",
         r"    \toprule",
-        _row(columns),
+        *_lines(heads),
         r"    \midrule",
-        *(_row(_cells(screen, row)) for row in screen.rows),
-        *([r"    \midrule", *(_row(_cells(screen, row)) for row in screen.more_rows)] if screen.more_rows else []),
+        *_rows(screen, screen.rows),
+        *([r"    \midrule"] if screen.more_rows else []),
+        *_rows(screen, screen.more_rows),
         r"    \bottomrule",
         r"  \end{tabular}",
-        r"\end{table}",
+        r"\end{table*}",
     ]
     return ("\n".join(lines) + "\n").encode()
 
@@ -81,6 +89,7 @@ def _letter(character: str) -> str:
 def _caption(findings: Findings, screen: Screen) -> Iterator[str]:
     """Yield the answer and everything that marks the numbers, a sentence each."""
     yield screen.sentence
+    yield f"Each level is the {screen.level}, its {screen.interval_head} below it."
     for mark, names in findings.marks.items():
         yield f"{mark.value.capitalize()} ({', '.join(names)}): these {MARKS[mark].noun} are {MARKS[mark].remark}."
     if unproven := unproven_fabrics(findings):
@@ -91,18 +100,26 @@ def _caption(findings: Findings, screen: Screen) -> Iterator[str]:
     yield from (f"({number}) {doubt}." for number, doubt in screen.doubts_of((*screen.rows, *screen.more_rows)))
 
 
-def _cells(screen: Screen, row: Row) -> list[str]:
-    values = [next((_value(one) for one in row.values if one.fabric == name), NOTHING) for _, name in screen.fabrics]
+def _rows(screen: Screen, rows: Sequence[Row]) -> Iterator[str]:
+    for number, row in enumerate(rows):
+        if number:
+            yield r"    \addlinespace[2pt]"
+        yield from _lines(_cells(screen, row))
+
+
+def _cells(screen: Screen, row: Row) -> list[Lines]:
+    values = [next((_value(one) for one in row.values if one.fabric == name), [NOTHING]) for _, name in screen.fabrics]
     if not screen.has_pairs:
-        return [row.what, *values, row.ranking, _evidence(row)]
-    outcome = [plain_times(row.ratios[0]), row.ratios[0].verdict] if row.ratios else [NOTHING] * 2
-    return [row.what, *values, *outcome, _evidence(row)]
+        outcome = [row.ranking]
+    else:
+        outcome = [plain_times(row.ratios[0]), row.ratios[0].verdict] if row.ratios else [NOTHING]
+    return [[row.what], *values, outcome, [_evidence(row)]]
 
 
-def _value(value: Value) -> str:
-    interval = f" ({value.interval})" if value.interval else ""
-    text = f"{value.text}{interval}"
-    return f"{f'[{text}]' if value.is_struck else text} {value.remark}".rstrip()
+def _value(value: Value) -> Lines:
+    """Return a level, its interval below it, and below that what is to be said of it."""
+    lines = [value.text, *([f"({value.interval})"] if value.interval else [])]
+    return [*(f"[{line}]" if value.is_struck else line for line in lines), *([value.remark] if value.remark else [])]
 
 
 def _evidence(row: Row) -> str:
@@ -110,5 +127,7 @@ def _evidence(row: Row) -> str:
     return " ".join([row.grade.value, *(f"({number})" for number in row.doubts)])
 
 
-def _row(cells: Sequence[str]) -> str:
-    return f"    {' & '.join(map(latex_text, cells))} \\\\"
+def _lines(cells: Sequence[Lines]) -> Iterator[str]:
+    """Yield the lines of a row: intervals stand below what they are of, so that the table fits a page."""
+    for texts in zip_longest(*cells, fillvalue=""):
+        yield f"    {' & '.join(map(latex_text, texts))} \\\\"

@@ -5,23 +5,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
-from pydantic import SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from fabricbench.model import Model
 from fabricbench.quantity import Scaled
 from fabricbench.statistics.decision import Consequence
 
 
+def _is_none(value: object) -> bool:
+    return value is None
+
+
 class Number(Model):
-    """A number in a doubt: its value, and how it is written in its unit."""
+    """A number in a doubt: its value, and how it is written in its unit; `until` is the other end of what is a range already."""
 
     value: float
     written: str
     unit: str = ""
+    until: Number | None = Field(default=None, exclude_if=_is_none)
 
     def __str__(self) -> str:
-        """Return `3.2 %`."""
-        return f"{self.written} {self.unit}".rstrip()
+        """Return `3.2 %`, `3.2 to 4.1 %`."""
+        return _range([self])
+
+    def to(self, end: Number) -> Number:
+        """Return the range from this number to a larger one."""
+        return self.model_copy(update={"until": end})
 
 
 def scaled_number(value: float, scaled: Scaled) -> Number:
@@ -136,7 +145,9 @@ LOSES = {
 
 
 def _range(numbers: Sequence[Number]) -> str:
-    low, high = (choose(numbers, key=lambda one: one.value) for choose in (min, max))
-    if str(low) == str(high):
-        return str(low)
-    return f"{low.written if low.unit == high.unit else low} to {high}"
+    low = min(numbers, key=lambda one: one.value)
+    high = max((one.until or one for one in numbers), key=lambda one: one.value)
+    last = f"{high.written} {high.unit}".rstrip()
+    if (low.written, low.unit) == (high.written, high.unit):
+        return last
+    return f"{low.written if low.unit == high.unit else f'{low.written} {low.unit}'} to {last}"

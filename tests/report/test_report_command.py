@@ -33,8 +33,9 @@ def faked_analysis(monkeypatch: pytest.MonkeyPatch) -> None:
         margin: float | None = None,
         reference: object = None,
         decision: object = None,
+        history: object = None,
     ) -> object:
-        others = {"margin": margin, "reference": reference, "decision": decision}
+        others = {"margin": margin, "reference": reference, "decision": decision, "history": history}
         known = {name: value for name, value in others.items() if value is not None}
         CALLS.append({"runs": [run.path for run in runs], "baseline": baseline} | known)
         return small_findings()

@@ -10,6 +10,8 @@ from fabricbench.analysis.material import Material
 from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, rows_of
 from fabricbench.report import trend as words
 from fabricbench.report.drawing.figure import Figure, origin_note, sentences
+from fabricbench.report.palette import colour_range, fabric_names
+from fabricbench.report.words import cell_words
 
 NAME = "trend"
 METHOD = """
@@ -37,7 +39,7 @@ def _lines(trend: Trend) -> Iterator[str]:
     yield words.headline(trend)
     for series in trend.series:
         for change in series.changes:
-            yield f"{words.change_sentence(series, change)}; {'; '.join(words.reasons(series, change))}"
+            yield f"{words.change_sentence(series, change)}; {'; '.join(words.reasons(series, change))}."
     yield from words.limits(trend)
     yield from (f"Passed over: {line}" for line in words.passed_over(trend))
 
@@ -62,7 +64,12 @@ def trend_figure(findings: Findings, *, is_interactive: bool = False) -> Figure 
         "the changes.",
         origin_note(findings),
     )
-    panels = tuple(words.panel(one) for one in trend.series if one.points)
+    colours = dict(zip(fabric_names(findings), colour_range(findings), strict=True))
+    panels = tuple(
+        words.panel(one, f"{cell_words(one.key)} on {one.fabric}", colours[one.fabric])
+        for one in trend.series
+        if one.points
+    )
     return Figure(NAME, "The tests of the first screen over runs", caption, panels, words.overview(trend))
 
 

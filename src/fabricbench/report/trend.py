@@ -138,8 +138,11 @@ def passed_over(trend: Trend) -> list[str]:
     return lines
 
 
-def panel(series: TrendSeries) -> Panel:
-    """Return a series drawn over time: each run with its interval, the level of each part, a line at each change."""
+def panel(series: TrendSeries, title: str = "", colour: str = COLOURS[0]) -> Panel:
+    """Return a series drawn over time: each run with its interval, the level of each part, a line at each change.
+
+    `title` is that of the panel; by default it tells the campaign and the testbed as well.
+    """
     rows = [
         {
             "when": _moment(point.created),
@@ -175,10 +178,10 @@ def panel(series: TrendSeries) -> Panel:
             filled=True,
             size=30,
             opacity=1,
-            color=COLOURS[0],
+            color=colour,
         ),
     ]
-    return Panel(series_title(series), {"data": {"values": rows}, "layer": layers}, {}, height=180)
+    return Panel(title or series_title(series), {"data": {"values": rows}, "layer": layers}, {}, height=180)
 
 
 def _moment(when: datetime) -> str:

@@ -71,6 +71,16 @@ def test_a_node_has_its_own_name_network_shared_memory_and_hosts(start_lab: Star
     }
 
 
+def test_a_node_knows_the_addresses_of_all_others_for_good(start_lab: StartLab, run_in: RunIn):
+    lab = start_lab("fast-ethernet,myrinet", nodes=3)
+    done = run_in(lab, "n1", "ip", "-json", "neighbour", "show", "nud", "permanent")
+    assert {(one["dev"], one["dst"], one["lladdr"]) for one in json.loads(done.stdout)} == {
+        (interface, f"10.98.{fabric}.{node}", f"02:fb:00:00:0{fabric}:0{node}")
+        for fabric, interface in ((1, "fe0"), (2, "myr1"))
+        for node in (1, 3)
+    }
+
+
 def test_exit_codes_and_signals_of_a_command_are_passed_on(start_lab: StartLab, run_in: RunIn):
     lab = start_lab()
     assert run_in(lab, "n0", "sh", "-c", "exit 7").returncode == 7

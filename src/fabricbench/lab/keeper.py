@@ -29,8 +29,9 @@ from fabricbench.lab.sender_limit import sender_limit
 from fabricbench.lab.topology import CONTROL_INTERFACE, CONTROL_MTU, STAY, KeeperOrder, Topology
 
 _BRIDGE = "control"
-_NODE_TIMEOUT_S = 20.0
-_SWITCH_TIMEOUT_S = 20.0
+_TIMEOUT_S = 20.0
+"""That a node or a switch of a small lab has; `_patience` says what it has among many, which share the processors."""
+_TIMEOUT_OF_EACH_S = 0.25
 _GUEST_TIMEOUT_S = 40.0
 
 
@@ -41,11 +42,17 @@ class HeldNode:
     name: str
     pid: int
     talk: socket.socket
+    patience_s: float
 
     def hear(self, expected: bytes) -> None:
-        """Wait for a word of the node's. Raises RuntimeError with what it said in its place."""
-        self.talk.settimeout(_NODE_TIMEOUT_S)
-        said = self.talk.recv(4096)
+        """Wait for a word of the node's. Raises RuntimeError with what it said in its place, or that it said nothing."""
+        self.talk.settimeout(self.patience_s)
+        try:
+            said = self.talk.recv(4096)
+        except TimeoutError:
+            raise RuntimeError(
+                f"node {self.name} was not {expected.decode()} after {self.patience_s:.0f} s: is the machine too busy for so many?"
+            ) from None
         if said != expected:
             raise RuntimeError(said.decode(errors="replace") or f"node {self.name} ended early")
 
@@ -116,7 +123,7 @@ def _realise(order: KeeperOrder) -> dict[str, object]:
         node.hear(b"done")
         node.talk.close()
     for name, switch in switches.items():
-        _wait_until_ready(name, switch, order.switch_file(name, "log"))
+        _wait_until_ready(name, switch, order.switch_file(name, "log"), _patience(order))
     guests = {} if order.guest_kernel is None else _boot_guests(order, order.guest_kernel, nodes)
     return {
         "nodes": {node.name: node.pid for node in nodes},
@@ -177,13 +184,13 @@ def _fork_node(order: KeeperOrder, index: int) -> HeldNode:
         ours.close()
         become_node(node, theirs)
     theirs.close()
-    return HeldNode(node.node.name, pid, ours)
+    return HeldNode(node.node.name, pid, ours, _patience(order))
 
 
 def _lay_links(topology: Topology, nodes: list[HeldNode]) -> None:
     with IPRoute() as network:
         network.link("add", ifname=_BRIDGE, kind="bridge")
-        bridge = network.link_lookup(ifname=_BRIDGE)[0]
+        bridge = socket.if_nametoindex(_BRIDGE)
         network.link("set", index=bridge, state="up")
         for index, (planned, held) in enumerate(zip(topology.nodes, nodes, strict=True)):
             port = _link(network, f"ctl-n{index}", CONTROL_INTERFACE, planned.control_mac, node=held, mtu=CONTROL_MTU)
@@ -198,8 +205,7 @@ def _lay_links(topology: Topology, nodes: list[HeldNode]) -> None:
 def _link(network: IPRoute, outer: str, inner: str, mac: str, *, node: HeldNode, mtu: int) -> int:
     peer = {"ifname": inner, "net_ns_pid": node.pid, "address": mac, "mtu": mtu}
     network.link("add", ifname=outer, kind="veth", mtu=mtu, peer=peer)
-    port: int = network.link_lookup(ifname=outer)[0]
-    return port
+    return socket.if_nametoindex(outer)
 
 
 def _start_switch(order: KeeperOrder, index: int) -> subprocess.Popen[bytes]:
@@ -226,10 +232,14 @@ def _how_it_ended(process: subprocess.Popen[bytes]) -> str:
     return f"it said nothing, and ended {told_exit_code(code)}"
 
 
-def _wait_until_ready(name: str, switch: subprocess.Popen[bytes], log: Path) -> None:
+def _patience(order: KeeperOrder) -> float:
+    return _TIMEOUT_S + _TIMEOUT_OF_EACH_S * len(order.topology.nodes)
+
+
+def _wait_until_ready(name: str, switch: subprocess.Popen[bytes], log: Path, patience_s: float) -> None:
     if switch.stdout is None:
         raise RuntimeError(f"the switch of {name} has no output")
-    deadline = time.monotonic() + _SWITCH_TIMEOUT_S
+    deadline = time.monotonic() + patience_s
     said = b""
     while b"ready" not in said:
         readable, _, _ = select.select([switch.stdout], [], [], max(0.0, deadline - time.monotonic()))

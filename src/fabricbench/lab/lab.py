@@ -41,6 +41,7 @@ from fabricbench.native import native_file
 from fabricbench.testbed.model import Lost, Testbed
 
 _START_TIMEOUT_S = 60.0
+_START_TIMEOUT_OF_A_NODE_S = 0.5
 _END_TIMEOUT_S = 20.0
 
 
@@ -382,13 +383,14 @@ def _hear(keeper: subprocess.Popen[bytes], order: KeeperOrder, expected: str) ->
     if keeper.stdout is None:
         raise EnvironmentLacks("the keeper has no output")
     line = b""
-    deadline = time.monotonic() + _START_TIMEOUT_S
+    patience_s = _START_TIMEOUT_S + _START_TIMEOUT_OF_A_NODE_S * len(order.topology.nodes)
+    deadline = time.monotonic() + patience_s
     while not line.endswith(b"\n"):
         readable, _, _ = select.select([keeper.stdout], [], [], max(0.0, deadline - time.monotonic()))
         piece = os.read(keeper.stdout.fileno(), 1) if readable else b""
         if not piece:
-            ended = f"its keeper ended {told_exit_code(keeper.wait(_START_TIMEOUT_S))}" if readable else ""
-            reason = ended or f"nothing came within {_START_TIMEOUT_S:.0f} s"
+            ended = f"its keeper ended {told_exit_code(keeper.wait(patience_s))}" if readable else ""
+            reason = ended or f"nothing came within {patience_s:.0f} s"
             raise EnvironmentLacks(f"lab {order.topology.name} did not start: {reason}: {_log_tail(order)}")
         line += piece
     said: dict[str, object] = json.loads(line)

@@ -22,11 +22,9 @@ from typing import NoReturn
 from pyroute2 import IPRoute
 
 from fabricbench.lab import namespaces
+from fabricbench.lab.neighbours import add_neighbours
 from fabricbench.lab.sender_limit import SenderLimit, limit_sender
 from fabricbench.lab.topology import CONTROL_INTERFACE, CONTROL_SUBNET, PlannedNode, Rdma, Topology
-
-_PERMANENT = 0x80
-"""NUD_PERMANENT of linux/neighbour.h."""
 
 _SETTINGS = {
     # Or the end of one launch (its slow-start threshold) would shape the next.
@@ -108,7 +106,7 @@ def _configure(order: NodeOrder) -> None:
             setting.write_text(value)
     _choose_congestion_control(Path("/proc/sys") / _CONGESTION_CONTROL)
     with IPRoute() as network:
-        network.link("set", index=network.link_lookup(ifname="lo")[0], state="up")
+        network.link("set", index=socket.if_nametoindex("lo"), state="up")
         _address(network, order, CONTROL_INTERFACE, str(order.node.control_address), CONTROL_SUBNET.prefixlen)
         for index, planned in enumerate(order.topology.fabrics):
             turn_offloads_off(planned.interface)
@@ -117,7 +115,7 @@ def _configure(order: NodeOrder) -> None:
             )
             limit_sender(interface, order.limits[index])
             if order.guest is None:
-                _know_neighbours(network, interface, order, index)
+                _know_neighbours(interface, order, index)
             if order.has_rps:
                 _spread_receiving(planned.interface, order.topology.cpus_of(order.node.name))
             if order.topology.rdma is Rdma.KERNEL:
@@ -144,24 +142,17 @@ def _add_device(lab: str, node: str, interface: str) -> None:
 
 
 def _address(network: IPRoute, order: NodeOrder, name: str, address: str, prefix: int) -> int:
-    interface: int = network.link_lookup(ifname=name)[0]
+    interface = socket.if_nametoindex(name)
     if order.guest is None:  # else the node itself would answer what is sent to its guest
         network.addr("add", index=interface, address=address, prefixlen=prefix)
     network.link("set", index=interface, state="up")
     return interface
 
 
-def _know_neighbours(network: IPRoute, interface: int, order: NodeOrder, fabric: int) -> None:
+def _know_neighbours(interface: int, order: NodeOrder, fabric: int) -> None:
     # Static: a first message that waits for ARP is not the fabric's latency.
-    for other in order.topology.nodes:
-        if other.name != order.node.name:
-            network.neigh(
-                "add",
-                dst=str(other.fabric_addresses[fabric]),
-                lladdr=other.fabric_macs[fabric],
-                ifindex=interface,
-                state=_PERMANENT,
-            )
+    others = (other for other in order.topology.nodes if other.name != order.node.name)
+    add_neighbours(interface, [(other.fabric_addresses[fabric], other.fabric_macs[fabric]) for other in others])
 
 
 def _spread_receiving(interface: str, cpus: tuple[int, ...]) -> None:

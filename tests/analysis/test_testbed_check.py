@@ -91,7 +91,16 @@ def test_what_a_second_measurement_does_not_find_again_is_told_of_nobody():
 def test_a_fabric_that_carries_half_of_its_line_rate_everywhere_is_one_finding():
     ((node, words),) = found(matrix(usual=470e6))
     assert node == ""
+    assert words == "at most 470 Mbit/s between the nodes of three quarters of all pairs"
+    ((_, words),) = found(matrix(FOUR[:3], usual=470e6))
     assert words == "at most 470 Mbit/s between any two nodes"
+
+
+def test_of_a_lab_it_is_the_machine_that_carries_too_little():
+    emulated = GIGABIT.model_copy(update={"is_emulated": True})
+    for fabric, action in ((GIGABIT, "correct `line_rate`"), (emulated, "fewer nodes or slower links")):
+        (one,) = judge_rates(fabric, matrix(usual=470e6), [], 949e6)
+        assert action in one.action
 
 
 def test_beyond_what_one_stream_fills_half_a_rate_is_a_warning():

@@ -45,6 +45,16 @@ ONE_STREAM_BIT_S = 10e9
 CABLE = "check the cable, transceiver and switch port of {node}; `ethtool INTERFACE` there shows the speed that was agreed on"
 
 
+LINE_RATE = (
+    "correct `line_rate` in the testbed; else `ethtool INTERFACE` on the nodes shows the speed that was agreed on, and "
+    "`fabricbench doctor` there what slows it down"
+)
+TOO_MANY_NODES = (
+    "give a lab on this machine's processors fewer nodes or slower links, `--fabric fast-ethernet` say, or end what else keeps "
+    "them busy"
+)
+
+
 class FabricChecked(Model):
     """A fabric as it was measured: rates in bit/s of one TCP stream (MPI where there is no TCP) between each two `nodes`.
 
@@ -153,7 +163,7 @@ def judge_rates(
     """Yield what of the rates is wrong. `seconds` are further measurements of the pairs, which have to show it, too."""
     references = [reference_of(one, expected) for one in (stream, *seconds)]
     if expected is not None:
-        yield from _of_level(fabric, [one.level_bit_s for one in references], expected)
+        yield from _of_level(fabric, stream, [one.level_bit_s for one in references], expected)
     for slow in stream.slow:
         yield _of_cause(fabric, stream, slow)
     below = pairs_below(stream, references[0])
@@ -183,20 +193,20 @@ def judge_rates(
         )
 
 
-def _of_level(fabric: Fabric, levels: Sequence[float], expected: float) -> Iterator[Finding]:
+def _of_level(fabric: Fabric, stream: NetworkMap, levels: Sequence[float], expected: float) -> Iterator[Finding]:
     level, line_rate = max(levels), fabric.wire.line_rate_bit_s if fabric.wire is not None else expected
     told = f"about {format_bit_s(expected)} of the line rate of {format_bit_s(line_rate)}"
     if level < ABOUT * expected:
         is_sure = line_rate <= ONE_STREAM_BIT_S
+        most = "the nodes of three quarters of all pairs" if stream.is_judged else "any two nodes"
         one_stream = "" if is_sure else ", unless one stream is more than a processor can move here"
         yield Finding(
             severity=Severity.ERROR if is_sure else Severity.WARNING,
             fabric=fabric.name,
             subject="rate",
-            found=f"at most {format_bit_s(level)} between any two nodes",
+            found=f"at most {format_bit_s(level)} between {most}",
             needed=told + one_stream,
-            action="correct `line_rate` in the testbed; else `ethtool INTERFACE` on the nodes shows the speed that was agreed on, "
-            "and `fabricbench doctor` there what slows it down",
+            action=TOO_MANY_NODES if fabric.is_emulated else LINE_RATE,
         )
     elif min(levels) > BEYOND * expected:
         yield Finding(

@@ -25,6 +25,7 @@ from fabricbench.record import lock
 from fabricbench.record.provenance import Origin, Proof
 from fabricbench.record.store import Run
 from fabricbench.record.verification import Verdict, verify
+from support.calling import Call
 
 
 def texts(folder: Path, text: str, *factors: float) -> list[Path]:
@@ -74,6 +75,14 @@ def test_a_folder_is_one_launch(tmp_path: Path):
 def test_a_run_that_was_imported_is_whole(tmp_path: Path):
     import_run(tmp_path / "run", {"ib": texts(tmp_path, LATENCY, 1.0)})
     assert verify(tmp_path / "run").verdict is Verdict.WHOLE
+
+
+def test_of_an_altered_import_the_texts_are_read_again_and_nothing_is_measured(tmp_path: Path, fabricbench: Call):
+    import_run(tmp_path / "run", {"ib": texts(tmp_path, LATENCY, 1.0)})
+    with (tmp_path / "run" / "launches" / "b00-ib" / "samples.parquet").open("ab") as file:
+        file.write(b"x")
+    code, _, err = fabricbench("verify", tmp_path / "run")
+    assert (code, "`fabricbench import` reads the texts again" in err, "resume" in err) == (1, True, False)
 
 
 @pytest.mark.parametrize(

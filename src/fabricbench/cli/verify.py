@@ -76,7 +76,11 @@ def _remedy(found: Verification) -> str:
 
     others = [one.path for one in found.altered if not one.path.startswith(f"{LAUNCHES}/")]
     restored = f"restore {' and '.join(others)} from a copy: nothing writes {'them' if others[1:] else 'it'} again"
-    again = f"`fabricbench resume {quote(found.run_directory)}` measures their launches again"
+    again = (
+        "`fabricbench import` reads the texts again, into a new folder"
+        if found.is_imported
+        else f"`fabricbench resume {quote(found.run_directory)}` measures their launches again"
+    )
     if not others:
         return f"restore them from a copy; else {again}"
     return restored if len(others) == len(found.altered) else f"{restored}; for the others {again}"

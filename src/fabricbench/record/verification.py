@@ -18,6 +18,7 @@ from fabricbench.record.integrity import (
     file_sha256,
     launch_path,
 )
+from fabricbench.record.journal import Happened, Journal
 from fabricbench.record.launch import is_stored, read_summary
 from fabricbench.record.store import Run
 
@@ -53,6 +54,8 @@ class Verification(Model):
     altered: tuple[Altered, ...]
     missing: tuple[str, ...]
     without_hash: tuple[str, ...]
+    is_imported: bool = False
+    """Whether it was read from texts of other programs: nothing of it can be measured again."""
 
 
 def verify(path: Path | str) -> Verification:
@@ -89,6 +92,7 @@ def verify(path: Path | str) -> Verification:
         altered=tuple(Altered(path=name, reason=altered[name]) for name in sorted(altered)),
         missing=missing,
         without_hash=tuple(without),
+        is_imported=any(one.event is Happened.IMPORTED for one in Journal(run.path).entries()),
     )
 
 

@@ -118,6 +118,8 @@ class _Table:
     datatype: str = ""
     names: tuple[str, ...] = ()
     lines: list[Line] = field(default_factory=list)
+    read_rows: dict[str, Row] = field(default_factory=dict)
+    """The columns of lines that were looked at: each is looked at several times."""
 
     def read(self, found: Reading) -> None:
         """Read the results, and note what is none."""
@@ -164,7 +166,10 @@ class _Table:
         return has_size and (len(fields) > 1 or WITH_POINT.fullmatch(fields[0]) is not None)
 
     def _row(self, line: str) -> Row:
-        return dict(zip(self.names, line.split(), strict=True))
+        row = self.read_rows.get(line)
+        if row is None:
+            row = self.read_rows[line] = dict(zip(self.names, line.split(), strict=True))
+        return row
 
     def _result(self, line: str) -> str:
         return _of_column(self._row(line), TESTS[self.title][1])

@@ -87,7 +87,6 @@ def import_run(
     }
     _check_told_once(one for found in texts.values() for of_path in found for one in of_path)
     sources = once(_launches(texts))
-    records = {launch: _record(launch, found) for launch, found in sources.items()}
     versions: dict[str, list[str]] = {}
     for one in (one for found in sources.values() for one in found):
         versions.setdefault(one.imported.program, []).append(one.imported.version)
@@ -96,14 +95,14 @@ def import_run(
         testbed=_testbed(sources),
         seed=0,
         command=tuple(command),
-        planned=tuple(sorted(records, key=lambda one: (one.block, one.position))),
+        planned=tuple(sorted(sources, key=lambda one: (one.block, one.position))),
         versions={"fabricbench": __version__}
         | {name: ", ".join(dict.fromkeys(told)) for name, told in versions.items()},
     )
     with _moved_into(directory) as aside:
         journal = Journal(aside)
-        for launch, (record, part) in records.items():
-            _write(journal, aside / LAUNCHES / launch.launch_id, launch, record, sources[launch], part)
+        for launch, found in sources.items():
+            _write(journal, aside / LAUNCHES / launch.launch_id, launch, found)
         journal.append_written(MANIFEST, manifest_text(manifest))
         write_manifest(aside, manifest)
     notes = note_words(note for found in sources.values() for note in notes_of(found))
@@ -185,11 +184,10 @@ def _write(
     journal: Journal,
     folder: Path,
     launch: PlannedLaunch,
-    record: Record,
     sources: Sequence[Source],
-    part: WorkloadPart | None,
 ) -> None:
-    """Write a launch and the texts that it was read from, and seal both."""
+    """Write a launch and the texts that it was read from, and seal both; UsageError where they hold what no run can."""
+    record, part = _record(launch, sources)
     (folder / TEXTS).mkdir(parents=True)
     texts = [folder / TEXTS / one.path.name for one in sources]
     for path, source in zip(texts, sources, strict=True):

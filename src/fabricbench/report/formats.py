@@ -56,12 +56,17 @@ class FigureFormat:
 
     def render(self, findings: Findings, name: str, width_mm: float | None = None) -> bytes:
         """Return the named figure, `width_mm` wide where a width is given; EnvironmentLacks where none can be drawn here."""
-        check_can_draw()
         if name != FIRST_SCREEN:
-            return self.draw(str(vl_convert.vegalite_to_svg(paper_spec(name, findings, width_mm))))
+            return self.render_spec(paper_spec(name, findings, width_mm))
+        check_can_draw()
         if width_mm is not None:
             raise UsageError(f"{FIRST_SCREEN} has a width of its own", hint="leave out --width, which is for figures")
         return self.draw(picture(findings))
+
+    def render_spec(self, spec: Spec) -> bytes:
+        """Return what a Vega-Lite specification draws; EnvironmentLacks where nothing can be drawn here."""
+        check_can_draw()
+        return self.draw(str(vl_convert.vegalite_to_svg(spec)))
 
 
 def picture_names(findings: Findings) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ of 3:1 or more on white paper.
 from __future__ import annotations
 
 from fabricbench.analysis.findings import Findings
+from fabricbench.report.words import Shown
 
 COLOURS = ("#0072B2", "#D55E00", "#8B5CF6", "#188040", "#A86048", "#CC79A7", "#B8860B")
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right")
@@ -25,20 +26,29 @@ SHAPE_PATHS = {
 TERMINAL_COLOURS = ("blue", "red", "magenta", "green", "yellow", "cyan", "white")
 
 
-def fabric_names(findings: Findings) -> list[str]:
+def fabric_names(findings: Shown) -> list[str]:
     """Return the fabrics in their order, which gives each its colour."""
     return [fabric.name for fabric in findings.fabrics]
 
 
-def colour_range(findings: Findings) -> list[str]:
-    """Return a colour for each fabric; with more fabrics than colours they come round again, with another shape."""
-    return [COLOURS[index % len(COLOURS)] for index in range(len(findings.fabrics))]
+def colour_range(findings: Shown) -> list[str]:
+    """Return a colour for each fabric."""
+    return [colour_at(index) for index in range(len(findings.fabrics))]
 
 
-def shape_range(findings: Findings) -> list[str]:
-    """Return a shape for each fabric, out of step with the colours from the eighth on."""
-    count = len(COLOURS)
-    return [SHAPES[(index + index // count) % count] for index in range(len(findings.fabrics))]
+def shape_range(findings: Shown) -> list[str]:
+    """Return a shape for each fabric."""
+    return [shape_at(index) for index in range(len(findings.fabrics))]
+
+
+def colour_at(index: int) -> str:
+    """Return the colour of what is the index-th of its kind; beyond the last they come round again, with another shape."""
+    return COLOURS[index % len(COLOURS)]
+
+
+def shape_at(index: int) -> str:
+    """Return its shape, out of step with the colours from the eighth on."""
+    return SHAPES[(index + index // len(COLOURS)) % len(SHAPES)]
 
 
 def column_of(findings: Findings, name: str) -> int:

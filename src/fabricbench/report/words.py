@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from fabricbench.analysis.findings import (
     MARKS,
@@ -17,6 +17,7 @@ from fabricbench.analysis.findings import (
     Findings,
     Interval,
     Letter,
+    Marks,
     OfCell,
     Proof,
     Verdict,
@@ -411,19 +412,31 @@ def kind_words(fabric: FabricFacts) -> str:
     return ", ".join(filter(None, (fabric.mark.value if fabric.mark else "hardware", fabric.proof.doubt)))
 
 
-def badge_words(findings: Findings) -> list[str]:
+class Shown(Protocol):
+    """What is shown of fabrics, all findings or one plot: which fabrics, and what their numbers are marked as."""
+
+    @property
+    def fabrics(self) -> tuple[FabricFacts, ...]:
+        """The fabrics, in the order that gives each its colour."""
+
+    @property
+    def marks(self) -> Marks:
+        """What numbers are marked as, each mark with its fabrics."""
+
+
+def badge_words(findings: Shown) -> list[str]:
     """Return the badges that numbers carry: `emulated`, or `imported: b` and `path unproven: b` where not all fabrics are."""
     marks = [f"{mark.value}{_of(findings, names)}" for mark, names in findings.marks.items()]
     unproven = unproven_fabrics(findings)
     return [*marks, *([f"{Proof.UNKNOWN.doubt}{_of(findings, unproven)}"] if unproven else [])]
 
 
-def unproven_fabrics(findings: Findings) -> list[str]:
+def unproven_fabrics(findings: Shown) -> list[str]:
     """Return the fabrics of which no counter shows that the traffic took them."""
     return [fabric.name for fabric in findings.fabrics if fabric.proof is Proof.UNKNOWN]
 
 
-def mark_sentences(findings: Findings) -> list[str]:
+def mark_sentences(findings: Shown) -> list[str]:
     """Return a sentence for each kind of numbers that were not measured on hardware; it goes with every figure."""
     return [
         f"{mark.value.capitalize()}{_of(findings, names)}."
@@ -439,7 +452,7 @@ def in_this_run(findings: Findings, fabric: str) -> str:
     return f"{origin.value if origin else 'measured'} in this run"
 
 
-def _of(findings: Findings, names: Sequence[str]) -> str:
+def _of(findings: Shown, names: Sequence[str]) -> str:
     return f": {', '.join(names)}" if len(names) < len(findings.fabrics) else ""
 
 

@@ -81,7 +81,7 @@ from fabricbench.analysis.findings.workloads import (
 )
 from fabricbench.record.decision_table import Counting
 from fabricbench.record.farm_jobs import FarmJobs, JobTrouble
-from fabricbench.record.provenance import MARKS, Mark, Origin, Proof
+from fabricbench.record.provenance import MARKS, Mark, Marks, Origin, Proof
 from fabricbench.record.run_account import LossKind, RunAccount, SubjectAccount
 from fabricbench.record.setup import SETUP_FIELDS, Setup
 
@@ -132,6 +132,7 @@ __all__ = [
     "LossKind",
     "MapVerdict",
     "Mark",
+    "Marks",
     "NetworkMap",
     "Number",
     "OfCell",

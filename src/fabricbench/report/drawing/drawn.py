@@ -10,10 +10,9 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fabricbench.analysis.findings import Findings
 from fabricbench.report.drawing.axes import UNITS
 from fabricbench.report.drawing.figure import Figure, Panel, Spec
-from fabricbench.report.words import badge_words
+from fabricbench.report.words import Shown, badge_words
 from fabricbench.table import rows_csv
 
 POSITIONS = ("x", "y")
@@ -26,9 +25,9 @@ ORIGIN = "numbers of this run"
 """The column that says whether they were measured on hardware; a study's own figures stand beside them in one figure."""
 
 
-def drawn_csv(figure: Figure, findings: Findings) -> str:
+def drawn_csv(figure: Figure, shown: Shown) -> str:
     """Return every row that any panel draws, with its panel, the marks it is drawn as, and where the numbers come from."""
-    origin = ", ".join(badge_words(findings)) or "measured"
+    origin = ", ".join(badge_words(shown)) or "measured"
     rows = [row | {ORIGIN: origin} for panel in figure.panels for row in _rows(panel)]
     columns = dict.fromkeys(name for row in rows for name in row if name != ORIGIN)
     return rows_csv(rows, (*columns, ORIGIN))

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from fabricbench.analysis.findings import Findings
 from fabricbench.model import Receive
-from fabricbench.report.words import RECEIVE_WORDS, mark_sentences
+from fabricbench.report.words import RECEIVE_WORDS, Shown, mark_sentences
 from fabricbench.table import Table
 
 SANS = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, 'Liberation Sans', sans-serif"
@@ -135,7 +135,7 @@ class Figure:
     sizes: tuple[int, ...] = ()
     fold_title: str = ""
     rests_on: str | None = None
-    """What its marks are of launches, as its paper form says below the title (default: medians with their intervals)."""
+    """What its marks are of launches, as its paper form says below the title (None: medians with their intervals)."""
     key: tuple[KeyEntry, ...] | None = None
     """What the colours mean where they are not the fabrics'."""
 
@@ -152,7 +152,7 @@ class Builder(Protocol):
         """Build the figure; interactive ones follow the page's controls, and the page says beside them what their colours mean."""
 
 
-def origin_note(findings: Findings) -> str:
+def origin_note(findings: Shown) -> str:
     """Return what goes with every figure of numbers that were not measured on hardware: emulated, imported, ..."""
     return " ".join(mark_sentences(findings))
 
@@ -223,7 +223,7 @@ def _lines(text: str, size: int, width: float, columns: int = 1) -> list[str]:
 
 def compose(
     figure: Figure,
-    findings: Findings,
+    shown: Shown,
     *,
     columns: int = 3,
     panel_width: float = PAPER_PANEL_WIDTH,
@@ -245,8 +245,7 @@ def compose(
         for panel in figure.panels
     ]
     params = list({param["name"]: param for panel in panels for param in panel.pop("params", [])}.values())
-    rests_on = interval_note(findings) if figure.rests_on is None else figure.rests_on
-    subtitle = [line for line in (rests_on, origin_note(findings)) if line]
+    subtitle = [line for line in (figure.rests_on, origin_note(shown)) if line]
     return {
         "title": {
             "text": _lines(figure.title, TITLE_SIZE, width),

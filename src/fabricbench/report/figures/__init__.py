@@ -6,6 +6,7 @@ What a figure is, and what it is made of, is in `report.drawing`.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import vl_convert
@@ -13,13 +14,14 @@ import vl_convert
 from fabricbench import chapters
 from fabricbench.analysis.findings import Findings
 from fabricbench.errors import UsageError
-from fabricbench.report.drawing.figure import Builder, Figure, Panel, Spec, compose
+from fabricbench.report.drawing.figure import PAPER_PANEL_WIDTH, Builder, Figure, Panel, Spec, compose, interval_note
 from fabricbench.report.figures.curves import round_trip_curves, throughput_curves
 from fabricbench.report.figures.distributions import distributions, tails
 from fabricbench.report.figures.forest import round_trip_forest, throughput_forest, verdict_forest
 from fabricbench.report.figures.ladder import ladder
 from fabricbench.report.figures.order import order
 from fabricbench.report.figures.published import published
+from fabricbench.report.words import Shown
 
 if TYPE_CHECKING:
     import altair as alt
@@ -49,7 +51,10 @@ def build(name: str, findings: Findings, *, is_interactive: bool = False) -> Fig
     known = builders()
     if name not in known:
         raise UsageError(f"there is no figure {name!r}", hint=f"choose one of {', '.join(known)}")
-    return known[name](findings, is_interactive=is_interactive)
+    figure = known[name](findings, is_interactive=is_interactive)
+    if figure is None or figure.rests_on is not None:
+        return figure
+    return replace(figure, rests_on=interval_note(findings))
 
 
 def present(findings: Findings, *, is_interactive: bool = False) -> dict[str, Figure]:
@@ -86,28 +91,33 @@ def paper_spec(name: str, findings: Findings, width_mm: float | None = None) -> 
         needs = next((f"it needs {one.needs}; " for one in chapters.CHAPTERS if name in one.figures), "")
         hint = f"{needs}figures with data: {held}"
         raise UsageError(f"these findings hold nothing for the figure {name!r}", hint=hint)
+    return spec_of(figure, findings, width_mm)
+
+
+def spec_of(figure: Figure, shown: Shown, width_mm: float | None, panel_width: float = PAPER_PANEL_WIDTH) -> Spec:
+    """Return a figure as one Vega-Lite specification, `width_mm` wide, or its panels as wide as they are by themselves."""
     if width_mm is None:
-        return compose(figure, findings)
-    return _as_wide(figure, findings, width_mm * PIXELS_PER_MM, 1 if width_mm < NARROW_MM else 3)
+        return compose(figure, shown, panel_width=panel_width)
+    return _as_wide(figure, shown, width_mm * PIXELS_PER_MM, 1 if width_mm < NARROW_MM else 3)
 
 
-def _as_wide(figure: Figure, findings: Findings, width: float, columns: int) -> Spec:
+def _as_wide(figure: Figure, shown: Shown, width: float, columns: int) -> Spec:
     """Return the figure with panels as wide as the whole needs, in fewer columns where as many do not fit in."""
     spec: Spec = {}
     for number in range(min(columns, len(figure.panels)), 0, -1):
-        spec, surplus = _in_columns(figure, findings, width, number)
+        spec, surplus = _in_columns(figure, shown, width, number)
         if surplus < TOO_WIDE:
             break
     return spec
 
 
-def _in_columns(figure: Figure, findings: Findings, width: float, columns: int) -> tuple[Spec, float]:
+def _in_columns(figure: Figure, shown: Shown, width: float, columns: int) -> tuple[Spec, float]:
     """Return the figure in so many columns, and how much wider it is: what stands beside panels is known once it is drawn."""
     panel_width = width / columns - 60
     spec: Spec = {}
     surplus = 0.0
     for _ in range(TRIES):
-        spec = compose(figure, findings, columns=columns, panel_width=panel_width, width=width)
+        spec = compose(figure, shown, columns=columns, panel_width=panel_width, width=width)
         surplus = vl_convert.vegalite_to_scenegraph(spec)["width"] - width
         if abs(surplus) < 1:
             break

@@ -9,9 +9,7 @@ from fabricbench.model import Layer, Metric
 from fabricbench.report.drawing.axes import (
     CHOSEN,
     FEW_POINTS,
-    HAS_INTERVAL,
     colour_channel,
-    connection,
     dash_channel,
     dash_key,
     plotted_size,
@@ -21,6 +19,7 @@ from fabricbench.report.drawing.axes import (
     value_channel,
     zoom,
 )
+from fabricbench.report.drawing.course import CourseChannels, course_layers
 from fabricbench.report.drawing.figure import (
     MEDIAN,
     OF_LAUNCHES,
@@ -49,12 +48,8 @@ from fabricbench.report.words import (
 
 MET_BY_USERS = (Layer.TCP, Layer.RDMA, Layer.MPI)
 """Layers whose curves stand open in a page; those below explain them and fold away."""
-LAUNCH_LOOK = {"size": 5, "opacity": 0.9, "clip": True}
-"""Launches stand behind the medians, and do not stretch the axes where one of them is far off."""
 LABEL_PLACE, LABEL_STEP = 8, 13
 """Pixels from the top of a panel: where crossovers are named, one below the other, as their strips may lie over each other."""
-IS_COURSE = "datum['is course']"
-"""Whether a fabric has enough sizes for a line through them."""
 
 
 def round_trip_curves(findings: Findings, *, is_interactive: bool = False) -> Figure | None:
@@ -172,34 +167,20 @@ def _panel(
     values = [end for median in medians for end in (median.value, median.low, median.high) if end]
     x = size_channel([plotted_size(summary.key.message_bytes) for summary in alike])
     y = value_channel(key.metric, values + [level["value"] for level in levels], MEDIAN)
-    colour = colour_channel(findings, has_legend=not is_interactive)
-    shared = {"x": x, "color": colour}
     crossings = [item for item in crossovers if (item.layer, item.setup) == (key.layer, key.setup)]
-    point: Spec = {**shared, "y": y, "shape": shape_channel(findings, has_legend=not is_interactive)}
-    point["tooltip"] = tooltip("fabric", "test", "median", "interval", "n")
-    band = {**shared, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "detail": {"field": "receive"}}
+    channels = CourseChannels(
+        x,
+        y,
+        colour=colour_channel(findings, has_legend=not is_interactive),
+        shape=shape_channel(findings, has_legend=not is_interactive),
+        dash=dash_channel(),
+        detail={"field": "receive"},
+        hint=tooltip("fabric", "test", "median", "interval", "n"),
+    )
     layers = [
         *_crossing_layers(crossings, x),
         *_level_layers(findings, levels, y),
-        mark("area", band, keep=[CHOSEN, HAS_INTERVAL], opacity=0.18),
-        mark(
-            "rule",
-            {**shared, "y": {**y, "field": "low"}, "y2": {"field": "high"}},
-            keep=[CHOSEN, HAS_INTERVAL],
-            strokeWidth=1,
-        ),
-        mark(
-            "line", {**shared, "y": y, "strokeDash": dash_channel()}, keep=[CHOSEN, IS_COURSE], **connection(len(rows))
-        ),
-        mark(
-            "line",
-            {**shared, "y": y, "detail": {"field": "receive"}},
-            keep=[CHOSEN, f"!{IS_COURSE}"],
-            **connection(FEW_POINTS),
-        ),
-        mark("point", {**shared, "y": y}, rows=_launches(summaries), keep=[CHOSEN], filled=True, **LAUNCH_LOOK),
-        mark("point", point, keep=[CHOSEN, HAS_INTERVAL], filled=True, size=34, opacity=1),
-        mark("point", point, keep=[CHOSEN, f"!{HAS_INTERVAL}"], filled=False, size=34, strokeWidth=1.5, opacity=1),
+        *course_layers(channels, _launches(summaries), len(rows), [CHOSEN]),
     ]
     if is_interactive:
         layers[-1]["params"] = zoom("x", "y")

@@ -11,10 +11,10 @@ from fabricbench.analysis.comparing import check_levels, compare_all, error_of_l
 from fabricbench.analysis.crossovers import find_crossovers
 from fabricbench.analysis.effects import Compared
 from fabricbench.analysis.evidence import bounded
+from fabricbench.analysis.fabrics import fabric_facts
 from fabricbench.analysis.findings import (
     MARKS,
     Comparison,
-    FabricFacts,
     Findings,
     Grade,
     Headline,
@@ -50,7 +50,6 @@ from fabricbench.record.decision_table import DecisionTable, decision_of
 from fabricbench.record.manifest import margin_of, may_grow
 from fabricbench.record.provenance import marks_of
 from fabricbench.record.store import Run, StoredLaunch
-from fabricbench.testbed.model import mpi_of
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 """Of the first sides; the 27th is AA, as columns of spreadsheets are."""
@@ -127,7 +126,7 @@ def analyse(
         if is_one_run
         else max(len(side.blocks) for side in sides)
     )
-    fabrics = tuple(_facts(side, letters_of(index)) for index, side in enumerate(sides))
+    fabrics = tuple(fabric_facts(side, letters_of(index)) for index, side in enumerate(sides))
     marks = marks_of((one.name, one.mark) for one in fabrics)
     busy = quiet_words([run.manifest for run in every_run])
     return Findings(
@@ -356,47 +355,6 @@ def letters_of(index: int) -> str:
     """Return how a side is called for short: A to Z, AA, AB, ..."""
     before, last = divmod(index, len(LETTERS))
     return (letters_of(before - 1) if before else "") + LETTERS[last]
-
-
-def _facts(side: Side, letter: str) -> FabricFacts:
-    fabric, origin = side.fabric, _foreign_origin(side)
-    measured = {key.layer for key in side.cells}
-    return FabricFacts(
-        name=side.name,
-        letter=letter,
-        description=fabric.description,
-        line_rate_bit_s=fabric.wire.line_rate_bit_s if fabric.wire else None,
-        mtu=None if origin else fabric.mtu,
-        is_emulated=fabric.is_emulated,
-        layers=tuple(layer for layer in fabric.layers if layer in measured) if origin else fabric.layers,
-        price_per_node=fabric.price_per_node,
-        currency=fabric.currency,
-        origin=origin,
-        proof=_proof(side),
-        mpi=_mpi(side),
-    )
-
-
-def _mpi(side: Side) -> str:
-    """Return the MPI that a side was measured with, where its testbed names some: `openmpi: Open MPI 5.0.11`."""
-    testbed = side.run.manifest.testbed
-    mpi = mpi_of(testbed.mpis, side.fabric)
-    libraries = {launch.summary.facts.conditions.get("mpi", "") for launch in side.launches} - {""}
-    return "" if mpi is None else ": ".join((mpi.name, *[" and ".join(sorted(libraries))] * bool(libraries)))
-
-
-def _foreign_origin(side: Side) -> Origin | None:
-    """Return where a side's numbers come from, if from elsewhere than measurements here."""
-    found = {launch.origin for launch in side.launches}
-    return next((origin for origin in (Origin.IMPORTED, Origin.PREDICTED, Origin.SIMULATED) if origin in found), None)
-
-
-def _proof(side: Side) -> Proof:
-    """Return what is known of the path of a side's launches that count; refuted where none is left."""
-    found = {launch.proof for launch in side.launches}
-    if not found:
-        return Proof.REFUTED
-    return Proof.UNKNOWN if Proof.UNKNOWN in found else Proof.PROVEN
 
 
 def _fewer_pairs(pairings: Sequence[Pairing], blocks: int) -> str:

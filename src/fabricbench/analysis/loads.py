@@ -204,12 +204,13 @@ def _median(values: Floats, confidence: float) -> Interval:
 
 def load_speed_ups(material: Material, launches: OfSides) -> list[LoadSpeedUp]:
     """Return how every workload that was run on several numbers of ranks does more on more of them."""
-    found = [one for side in material.sides for one in _speed_ups(side, launches[side.name], material.confidence)]
+    found = [one for side in material.sides for one in speed_ups_of(side, launches[side.name], material.confidence)]
     order = list(dict.fromkeys(one.load for one in found))
     return sorted(found, key=lambda one: order.index(one.load))
 
 
-def _speed_ups(side: Side, launches: Launches, confidence: float) -> Iterable[LoadSpeedUp]:
+def speed_ups_of(side: Side, launches: Launches, confidence: float) -> Iterable[LoadSpeedUp]:
+    """Yield how the workloads of one side do more on more ranks."""
     subjects: dict[object, list[CellKey]] = defaultdict(list)
     for key in side.cells:
         if key.workload is not None:

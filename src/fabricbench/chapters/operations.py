@@ -110,17 +110,13 @@ def _operation(side: Side, cell: CellMeasured, confidence: float) -> Operation:
 
 
 def _coefficients(cells: Sequence[Comparison]) -> list[Coefficient]:
-    """Return (t_B - t_A) / t_A of each operation that was compared, which is the ratio less 1, with the comparison's verdict."""
-
-    def less_one(bound: float | None) -> float | None:
-        return None if bound is None else bound - 1.0
-
+    """Return (t_B - t_A) / t_A of each operation that was compared, with the comparison's verdict."""
     return [
         Coefficient(
             key=one.key,
             fabric_a=one.fabric_a,
             fabric_b=one.fabric_b,
-            coefficient=Interval(value=one.ratio - 1.0, low=less_one(one.ratio_low), high=less_one(one.ratio_high)),
+            coefficient=one.coefficient,
             verdict=one.verdict,
             launches=one.launches,
         )

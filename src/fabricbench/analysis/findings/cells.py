@@ -369,6 +369,12 @@ class Comparison(OfCell):
         return CellKey.model_construct(message_bytes=self.message_bytes or 0, **self.of_any_size)
 
     @property
+    def coefficient(self) -> Interval:
+        """The comparison coefficient (t_B - t_A) / t_A of times, which is the ratio less 1: below 0, B takes less time."""
+        low, high = (None if end is None else end - 1.0 for end in (self.ratio_low, self.ratio_high))
+        return Interval(value=self.ratio - 1.0, low=low, high=high)
+
+    @property
     def is_paired(self) -> bool:
         """Whether both sides were measured in the same blocks."""
         return self.replication is Replication.BLOCKS

@@ -93,13 +93,18 @@ def record_of_kernel(
 
 
 def run_of_workloads(
-    path: Path, *, cpus: int = 4, dropped: int = 0, program_of: Mapping[str, str] | None = None
+    path: Path,
+    *,
+    cpus: int = 4,
+    dropped: int = 0,
+    program_of: Mapping[str, str] | None = None,
+    problem_class: str = "W",
 ) -> Run:
-    """NPB of class W, Linpack and HPCG on one, two and four ranks of two fabrics; `program_of`: what Linpack's hash is on each."""
+    """NPB, Linpack and HPCG on one, two and four ranks of two fabrics; `program_of`: what Linpack's hash is on each."""
     testbed = plan_lab("four", 4, parse_fabrics("fast-ethernet,myrinet"), [0, 1]).testbed()
     asked = {
         "campaign": {"blocks": BLOCKS},
-        "npb": [{"benchmarks": list(KERNELS), "ranks": [1, 4]}],
+        "npb": [{"benchmarks": list(KERNELS), "class": problem_class, "ranks": [1, 4]}],
         "workload": [
             {"kind": "hpl", "n": 1000, "ranks": [1, 2, 4]},
             {"kind": "hpcg", "nx": 16, "ranks": [1, 4]},

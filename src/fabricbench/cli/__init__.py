@@ -18,8 +18,8 @@ from fabricbench.errors import UNEXPECTED, EnvironmentLacks, FabricbenchError, I
 
 # Each module here defines `register(app)`. One line for each subcommand.
 from fabricbench.cli import (  # isort: skip
-    run, plan, resume, import_, compare, report, check, selfcheck, show, export, verify, runs, trend, map as map_, list as list_,
-    lab, testbed, doctor, build, version,
+    run, plan, resume, import_, compare, report, figure, check, selfcheck, show, export, verify, runs, trend, map as map_,
+    list as list_, lab, testbed, doctor, build, version,
 )  # fmt: skip
 
 COMMANDS = (
@@ -29,6 +29,7 @@ COMMANDS = (
     import_,
     compare,
     report,
+    figure,
     check,
     selfcheck,
     show,

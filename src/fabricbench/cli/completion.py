@@ -54,6 +54,13 @@ def measurable(incomplete: str) -> list[str]:
     return _beginning(dict.fromkeys(words), incomplete)
 
 
+def quantities(incomplete: str) -> list[str]:
+    """Return what can stand on the axis of a figure."""
+    from fabricbench.analysis.findings.plot import PlotY  # noqa: PLC0415
+
+    return _beginning(PlotY, incomplete)
+
+
 def labs(incomplete: str) -> list[str]:
     """Return the running labs."""
     return _beginning(_running(), incomplete)

@@ -57,6 +57,7 @@ def wrapped(lines: Iterable[str], width: int, *, hanging: int = 2) -> list[str]:
 
 
 REPEAT = "repeat the command"
+STDOUT = Path("-")
 
 
 def check_output(path: Path | None, *, may_replace: bool = True) -> None:
@@ -124,6 +125,37 @@ def _kind(path: Path) -> int | None:
         return stat.S_IFMT(path.lstat().st_mode)
     except OSError:
         return None
+
+
+def write_files(files: Mapping[Path, bytes], named: Path) -> list[Path]:
+    """Write files, none before all of them may be, and return what to tell: a folder once, stdout not.
+
+    `named` is what the user named, a file or a folder: what is deeper is in folders that are made.
+    """
+    for path in files:
+        check_output(path)
+    for folder in dict.fromkeys(path.parent for path in files if path.parent != named.parent):
+        _make_folder(folder)
+    for path, content in files.items():
+        with opened_output(path) as stream:
+            stream.write(content)
+    told = dict.fromkeys(path if path.parent == named.parent else path.parent for path in files)
+    return [path for path in told if path != STDOUT]
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder for files, or take the one that is there; UsageError for a link, behind which is somebody else's."""
+    from fabricbench.record.atomic import explained  # noqa: PLC0415 - keeps the start of the program fast
+
+    what = "a link" if folder.is_symlink() else "a file" if folder.is_file() else ""
+    if what:
+        raise UsageError(
+            f"{folder} is {what}, and a folder of figures is to be there", hint="remove it, or name another"
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise explained(error, folder) from error
 
 
 def check_new(path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import webbrowser
-from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -22,7 +21,7 @@ from fabricbench.cli.arguments import (
     runs_to_analyse,
 )
 from fabricbench.cli.losses import losses_said, say_losses
-from fabricbench.cli.output import check_output, is_file_name, opened_output, say, share_option
+from fabricbench.cli.output import STDOUT, check_output, is_file_name, say, share_option, write_files
 from fabricbench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -43,9 +42,6 @@ class FormatName(StrEnum):
     SVG = "svg"
     PNG = "png"
     PDF = "pdf"
-
-
-STDOUT = Path("-")
 
 
 def register(app: typer.Typer) -> None:
@@ -162,7 +158,7 @@ def register(app: typer.Typer) -> None:
         else:
             path = target or beside / "figures"
             files = _all_figures(findings, written, path, width)
-        for one in _written(files, path):
+        for one in write_files(files, path):
             typer.echo(one)
         if open_it:
             webbrowser.open(path.resolve().as_uri())
@@ -226,37 +222,6 @@ def _figure_files(
     files = {path: written.render(findings, name, width)}
     data = data_of(findings, name) if is_file_name(path) else None
     return files if data is None else {**files, path.with_name(f"{path.stem}-data.csv"): data}
-
-
-def _written(files: Mapping[Path, bytes], named: Path) -> list[Path]:
-    """Write files, none before all of them may be, and return what to tell: a folder once, stdout not.
-
-    `named` is what the user named, a file or a folder: what is deeper is in folders that are made.
-    """
-    for path in files:
-        check_output(path)
-    for folder in dict.fromkeys(path.parent for path in files if path.parent != named.parent):
-        _make_folder(folder)
-    for path, content in files.items():
-        with opened_output(path) as stream:
-            stream.write(content)
-    told = dict.fromkeys(path if path.parent == named.parent else path.parent for path in files)
-    return [path for path in told if path != STDOUT]
-
-
-def _make_folder(folder: Path) -> None:
-    """Make a folder for files, or take the one that is there; UsageError for a link, behind which is somebody else's."""
-    from fabricbench.record.atomic import explained  # noqa: PLC0415 - keeps the start of the program fast
-
-    what = "a link" if folder.is_symlink() else "a file" if folder.is_file() else ""
-    if what:
-        raise UsageError(
-            f"{folder} is {what}, and a folder of figures is to be there", hint="remove it, or name another"
-        )
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise explained(error, folder) from error
 
 
 def _for_this_terminal(findings: Findings) -> bytes:

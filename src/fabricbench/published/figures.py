@@ -10,7 +10,7 @@ from enum import StrEnum
 from functools import cache
 from typing import NamedTuple
 
-from fabricbench.model import Layer, Model
+from fabricbench.model import Layer, Model, Pattern
 from fabricbench.published.studies import study
 
 FE, ATM, GIGABIT, MYRINET, SCI = "fast-ethernet", "atm-oc3", "gigabit-ethernet", "myrinet", "sci"
@@ -33,7 +33,9 @@ class Quantity(StrEnum):
 class PublishedFigure(Model):
     """A figure in SI units (`unit`: ns, bit/s, s, B, Mop/s, %) with `as_published` as the study writes it.
 
-    `fabric` is None for what no fabric takes part in. A range appears as two figures, its lowest and its highest.
+    `fabric` is None for what no fabric takes part in. A range appears as two figures, its lowest and its highest. What of ours is
+    of the same kind is told as far as the study tells it: the `pattern` with the range of its sizes, a load by its name and its
+    ranks, one a node.
     """
 
     study: str
@@ -45,6 +47,10 @@ class PublishedFigure(Model):
     as_published: str
     condition: str
     citation: str
+    pattern: Pattern | None = None
+    message_bytes: tuple[int, int] | None = None
+    load: str | None = None
+    ranks: int | None = None
 
 
 class Source(NamedTuple):
@@ -57,6 +63,10 @@ class Source(NamedTuple):
     layer: Layer | None
     quantity: Quantity
     condition: str
+    pattern: Pattern | None = None
+    message_bytes: tuple[int, int] | None = None
+    load: str | None = None
+    ranks: int | None = None
 
 
 UNITS = {
@@ -101,6 +111,10 @@ def _figure(source: Source) -> PublishedFigure:
         as_published=f"{number} {source.unit}",
         condition=source.condition,
         citation=origin.citation,
+        pattern=source.pattern,
+        message_bytes=source.message_bytes,
+        load=source.load,
+        ranks=source.ranks,
     )
 
 
@@ -126,7 +140,9 @@ def _korkhov() -> Iterator[Source]:
         )
         for kernel in study(key).fact("npb", fabric):
             on = f"NPB {kernel}, class A, 4 ranks on 4 nodes of Pentium II 450 MHz"
-            yield Source(key, ("npb", fabric, kernel, 0), "s", fabric, Layer.MPI, Quantity.RUN_TIME, on)
+            time = ("npb", fabric, kernel, 0)
+            of = f"{kernel}.A"
+            yield Source(key, time, "s", fabric, Layer.MPI, Quantity.RUN_TIME, on, load=of, ranks=4)
             yield Source(key, ("npb", fabric, kernel, 1), "Mop/s", fabric, Layer.MPI, Quantity.RUN_RATE, on)
 
 
@@ -135,9 +151,8 @@ def _salamon_mink() -> Iterator[Source]:
     for fabric in (FE, ATM):
         path: tuple[str | int, ...] = ("fabrics", fabric)
         yield Source(key, (*path, "line_rate_Mbit_s"), "Mbit/s", fabric, None, Quantity.LINE_RATE, "one link")
-        yield Source(
-            key, (*path, "tcp_stream_Mbit_s"), "Mbit/s", fabric, Layer.TCP, Quantity.THROUGHPUT, "TCP stream, highest"
-        )
+        stream, on = (*path, "tcp_stream_Mbit_s"), "TCP stream, highest"
+        yield Source(key, stream, "Mbit/s", fabric, Layer.TCP, Quantity.THROUGHPUT, on, Pattern.STREAM)
     for cpu in study(key).fact("memory_copy_MB_s"):
         on = f"memory copy, {cpu} MHz"
         yield Source(key, ("memory_copy_MB_s", cpu), "MB/s", None, Layer.MEMORY, Quantity.THROUGHPUT, on)
@@ -169,15 +184,23 @@ def _pisarczyk() -> Iterator[Source]:
         yield Source(key, ("results", name), unit, GIGABIT, layer, quantity, condition)
 
 
+SCI_PATTERNS = {
+    "ping-ping": Pattern.PINGPING,
+    "ping-pong": Pattern.PINGPONG,
+    "send-receive": Pattern.SENDRECV,
+}
+
+
 def _abramov() -> Iterator[Source]:
     key = "abramov-2002"
     for test in study(key).fact("mpi_over_sci", "bandwidth_MB_s"):
         where: tuple[str | int, ...] = ("mpi_over_sci", "bandwidth_MB_s", test)
-        yield Source(key, where, "MB/s", SCI, Layer.MPI, Quantity.THROUGHPUT, f"MPI {test}, highest")
+        pattern = SCI_PATTERNS[test]
+        yield Source(key, where, "MB/s", SCI, Layer.MPI, Quantity.THROUGHPUT, f"MPI {test}, highest", pattern)
         for end, word in enumerate(("lowest", "highest")):
             on = f"MPI {test}, 0 to 32 bytes, {word} over the nodes tried"
             where = ("mpi_over_sci", "latency_us_0_to_32_bytes", test, end)
-            yield Source(key, where, "us", SCI, Layer.MPI, Quantity.LATENCY, on)
+            yield Source(key, where, "us", SCI, Layer.MPI, Quantity.LATENCY, on, pattern, (0, 32))
     on = "first SKIF cluster (2000), SCI torus 4 x 4"
     yield Source(key, ("first_skif_2000", "mpi_latency_us"), "us", SCI, Layer.MPI, Quantity.LATENCY, on)
     yield Source(key, ("first_skif_2000", "mpi_point_to_point_MB_s"), "MB/s", SCI, Layer.MPI, Quantity.THROUGHPUT, on)

@@ -15,6 +15,8 @@ from fabricbench.model import Metric, Receive
 from fabricbench.report.palette import colour_range, fabric_names, shape_range
 from fabricbench.report.words import METRIC_WORDS, RECEIVE_WORDS
 
+LINEAR_AIR = 0.05
+"""Of the width of an axis from 0, left free above the highest value."""
 SIZE_AIR = 0.4
 """Powers of two left free at both ends, so that the outermost points are whole."""
 EVEN_BELOW = 0.4
@@ -41,12 +43,24 @@ TIMES_LABELS = "format(datum.value < 1 ? 1 / datum.value : datum.value, '.4~g') 
 
 
 MESSAGE_LABELS = RATE_LABELS.replace("bit/s", "message/s")
+SECONDS_LABELS = (
+    "datum.value >= 1 ? format(datum.value, ',~g') + ' s' : datum.value >= 1e-3 ? format(1e3 * datum.value, '~g') + ' ms'"
+    " : format(1e6 * datum.value, '~g') + ' µs'"
+)
+GAIN_LABELS = "format(datum.value, '~g') + ' ×'"
+PERCENT_LABELS = "format(100 * datum.value, '.3~g') + ' %'"
+NUMBER_LABELS = "format(datum.value, ',~g')"
+OR_ZERO = "datum.value === 0 ? '0' : "
+"""Before the expression of an axis with a zero, which needs no unit."""
 UNITS = {
     SIZE_LABELS: "B",
     TIME_LABELS: "ns",
     RATE_LABELS: "bit/s",
     MESSAGE_LABELS: "message/s",
     TIMES_LABELS: "times",
+    SECONDS_LABELS: "s",
+    GAIN_LABELS: "times",
+    PERCENT_LABELS: "share",
 }
 """What the numbers of an axis are in, whose labels are written so."""
 
@@ -94,6 +108,11 @@ def value_channel(metric: Metric, values: Sequence[float], statistic: str = "") 
 
     `statistic` says what of the launches is drawn, where another one of the same name stands elsewhere in a report.
     """
+    return logarithmic_channel(values, labels_of(metric), " ".join(filter(None, (statistic, METRIC_WORDS[metric]))))
+
+
+def logarithmic_channel(values: Sequence[float], labels: str, title: str) -> dict[str, Any]:
+    """Return the channel of positive values, with a little air; `labels` is the expression that writes them."""
     positive = [value for value in values if value > 0] or [1.0, 10.0]
     low, high = min(positive), max(positive)
     air = max((high / low) ** 0.06, 1.03)
@@ -103,8 +122,26 @@ def value_channel(metric: Metric, values: Sequence[float], statistic: str = "") 
         "scale": {"type": "log", "domain": [low / air, high * air], "nice": False},
         "axis": {
             "values": decade_ticks(low / air, high * air),
-            "labelExpr": labels_of(metric),
-            "title": " ".join(filter(None, (statistic, METRIC_WORDS[metric]))),
+            "labelExpr": labels,
+            "title": title,
+            "labelOverlap": "greedy",
+        },
+    }
+
+
+def even_channel(values: Sequence[float], labels: str, title: str) -> dict[str, Any]:
+    """Return the channel of values on even steps from 0, which is in sight."""
+    low, high = min(0.0, *values), max(0.0, *values)
+    width = (high - low) or 1.0
+    low, high = low - LINEAR_AIR * width * (low < 0), high + LINEAR_AIR * width * (high > 0 or low == high)
+    return {
+        "field": "value",
+        "type": "quantitative",
+        "scale": {"domain": [low, high], "nice": False, "zero": False},
+        "axis": {
+            "values": even_ticks(low, high),
+            "labelExpr": f"{OR_ZERO}{labels}",
+            "title": title,
             "labelOverlap": "greedy",
         },
     }
@@ -114,12 +151,17 @@ def decade_ticks(low: float, high: float) -> list[float]:
     """Return tick values of a logarithmic axis: decades over a very wide range, finer steps over less, even ones within half."""
     span = math.log10(high / low)
     if span < EVEN_BELOW:
-        step = next(size for size in nice_steps(high - low) if (high - low) / size < 5)
-        return [step * index for index in range(math.ceil(low / step), math.floor(high / step) + 1)]
+        return even_ticks(low, high)
     wide: Iterable[int] = (1,) if span > 5 else (1, 3) if span > 1.5 else (1, 2, 5)
     steps = wide if span > 1.0 else (1, 2, 3, 5, 7) if span > 0.6 else range(1, 10)
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     return [tick for power in powers for step in steps if low <= (tick := float(f"{step}e{power}")) <= high]
+
+
+def even_ticks(low: float, high: float) -> list[float]:
+    """Return multiples of a step of 1, 2 or 5, less than six of them."""
+    step = next(size for size in nice_steps(high - low) if (high - low) / size < 5)
+    return [step * index for index in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
 def nice_steps(width: float) -> list[float]:
@@ -167,24 +209,27 @@ PAN_EVENT = "[pointerdown[event.pointerType !== 'touch'], window:pointerup] > wi
 
 def colour_channel(findings: Findings, *, has_legend: bool = False) -> dict[str, Any]:
     """Return the colour channel: the fabric, the same colour everywhere."""
-    return _fabric_channel(fabric_names(findings), colour_range(findings), has_legend)
+    return look_channel("fabric", fabric_names(findings), colour_range(findings), LEGEND_LETTERS * has_legend)
 
 
 def shape_channel(findings: Findings, *, has_legend: bool = False) -> dict[str, Any]:
     """Return the shape channel: the fabric once more, for print without colour."""
-    return _fabric_channel(fabric_names(findings), shape_range(findings), has_legend)
+    return look_channel("fabric", fabric_names(findings), shape_range(findings), LEGEND_LETTERS * has_legend)
 
 
-def _fabric_channel(names: list[str], looks: list[str], has_legend: bool) -> dict[str, Any]:
-    legend = {"title": None, "orient": "bottom", "columns": _legend_columns(names)} if has_legend else None
-    return {"field": "fabric", "type": "nominal", "legend": legend, "scale": {"domain": names, "range": looks}}
+def look_channel(field: str, names: Sequence[str], looks: Sequence[Any], legend_letters: int) -> dict[str, Any]:
+    """Return the channel of colours, shapes or dashes that tell names apart; with a legend that has room for so many letters."""
+    columns = _legend_columns(names, legend_letters)
+    legend = {"title": None, "orient": "bottom", "columns": columns} if legend_letters else None
+    scale = {"domain": list(names), "range": list(looks)}
+    return {"field": field, "type": "nominal", "legend": legend, "scale": scale}
 
 
-def _legend_columns(names: Sequence[str]) -> int:
-    """Return in how many columns a legend names fabrics: on one line if that is no wider than a column of a paper."""
+def _legend_columns(names: Sequence[str], letters: int) -> int:
+    """Return in how many columns a legend names what is drawn: on one line if that is no wider than it has room for."""
     longest = max(map(len, names), default=0) + LEGEND_SIGN
-    is_short = sum(len(name) + LEGEND_SIGN for name in names) <= LEGEND_LETTERS
-    return len(names) if is_short else max(1, LEGEND_LETTERS // longest)
+    is_short = sum(len(name) + LEGEND_SIGN for name in names) <= letters
+    return len(names) if is_short else max(1, letters // longest)
 
 
 def dash_channel() -> dict[str, Any]:

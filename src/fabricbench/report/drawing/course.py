@@ -12,7 +12,7 @@ from typing import Any
 from fabricbench.report.drawing.axes import FEW_POINTS, HAS_INTERVAL, connection
 from fabricbench.report.drawing.figure import Spec, mark
 
-LAUNCH_LOOK = {"size": 5, "opacity": 0.9, "clip": True}
+LAUNCH_LOOK: dict[str, Any] = {"size": 5, "opacity": 0.9, "clip": True}
 """Launches stand behind the medians, and do not stretch the axes where one of them is far off."""
 IS_COURSE = "datum['is course']"
 

@@ -159,10 +159,16 @@ def origin_note(findings: Shown) -> str:
 
 def interval_note(findings: Findings, launches: Iterable[int] | None = None) -> str:
     """Return how the intervals came to be, with n: of `launches`, or of all cells."""
-    n = span_words((summary.launches for summary in findings.summaries) if launches is None else launches)
-    if all(summary.median.low is None for summary in findings.summaries):
-        return f"Medians of n = {n} launches: too few for {findings.confidence * 100:g} % intervals."
-    return f"Medians of n = {n} launches, with {findings.confidence * 100:g} % nonparametric intervals."
+    counted = [summary.launches for summary in findings.summaries] if launches is None else launches
+    return median_note(counted, findings.confidence, any(one.median.low is not None for one in findings.summaries))
+
+
+def median_note(launches: Iterable[int], confidence: float, has_intervals: bool) -> str:
+    """Return what medians are of, and how their intervals came to be."""
+    n, level = span_words(launches), f"{confidence * 100:g} %"
+    if not has_intervals:
+        return f"Medians of n = {n} launches: too few for {level} intervals."
+    return f"Medians of n = {n} launches, with {level} nonparametric intervals."
 
 
 def ratio_note(findings: Findings, launches: Iterable[int], what: str = "pairs of launches") -> str:

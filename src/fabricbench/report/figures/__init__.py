@@ -26,7 +26,7 @@ from fabricbench.report.words import Shown
 if TYPE_CHECKING:
     import altair as alt
 
-__all__ = ["Figure", "Panel", "build", "builders", "draw", "paper_spec", "present"]
+__all__ = ["Figure", "Panel", "build", "builders", "draw", "paper_spec", "present", "spec_of"]
 
 FIRST: dict[str, Builder] = {
     "verdict": verdict_forest,

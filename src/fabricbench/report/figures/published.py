@@ -74,11 +74,11 @@ def _readings(findings: Findings, studies: Sequence[PublishedFigure]) -> Iterabl
         for figure in studies:
             if (figure.fabric, figure.layer) == (step.fabric, step.layer) and step.throughput is not None:
                 here = format_bit_s(step.throughput.value, VALUE_DIGITS)
-                yield f"{step.fabric} over {step.layer}: {here} here, {figure.as_published} in {_study_name(figure)}."
+                yield f"{step.fabric} over {step.layer}: {here} here, {figure.as_published} in {study_name(figure)}."
     for figure in published_figures(quantity=Quantity.CROSSOVER):
         names = [name for name in fabric_names(findings) if name in figure.condition]
         if len(names) == 2:
-            there = f"Crossover at {size_words(figure.value)} in {_study_name(figure)} ({figure.condition})"
+            there = f"Crossover at {size_words(figure.value)} in {study_name(figure)} ({figure.condition})"
             yield f"{there}; {_crossover_here(findings, names)}."
 
 
@@ -91,7 +91,7 @@ def _crossover_here(findings: Findings, names: Sequence[str]) -> str:
     return f"here: {', '.join(found)}" if found else "here none over tcp is sure"
 
 
-def _study_name(figure: PublishedFigure) -> str:
+def study_name(figure: PublishedFigure) -> str:
     """Return `Salamon and Mink, 1999` from the citation."""
     authors, _, rest = figure.citation.partition(": ")
     surnames = [author.split(" ")[-1] for author in authors.split(", ")]

@@ -255,6 +255,16 @@ CASES: dict[Line, Callable[[Place], int]] = {
     ),
     ("report", 2, UNREADABLE): lambda p: without_journal(p, "report", p.run),
     ("report", 3, "the file cannot be written"): lambda p: written(p, "report", p.run, "-o", "/sys/x.html"),
+    ("figure", 0, "it is drawn, and stderr says what the runs had lost"): lambda p: written(
+        p, "figure", p.run, "--y", "round-trip", invalid=["b00-fast"]
+    ),
+    ("figure", 2, "a directory holds no run, or nothing that was asked for, or an axis is none of its own"): lambda p: (
+        written(p, "figure", p.run, "--y", "seconds")
+    ),
+    ("figure", 2, UNREADABLE): lambda p: without_journal(p, "figure", p.run, "--y", "round-trip"),
+    ("figure", 3, "the file cannot be written"): lambda p: written(
+        p, "figure", p.run, "--y", "round-trip", "-o", "/sys/x.svg"
+    ),
     ("compare", 0, "it is written, and says first what the run had lost"): lambda p: written(p, "compare", p.run),
     ("compare", 2, "the directory holds no run, or one of which nothing can be analysed"): lambda p: written(
         p, "compare", p.run, invalid=EVERY

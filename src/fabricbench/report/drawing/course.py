@@ -48,7 +48,7 @@ def course_layers(
         mark("rule", of.ends, keep=[*keep, HAS_INTERVAL], strokeWidth=1),
         mark("line", {**line, "strokeDash": of.dash}, keep=[*keep, IS_COURSE], **connection(points)),
         mark("line", {**line, "detail": of.detail}, keep=[*keep, f"!{IS_COURSE}"], **connection(FEW_POINTS)),
-        mark("point", line, rows=launches, keep=keep, filled=True, **LAUNCH_LOOK),
+        *([mark("point", line, rows=launches, keep=keep, filled=True, **LAUNCH_LOOK)] if launches else []),
         mark("point", point, keep=[*keep, HAS_INTERVAL], filled=True, size=34, opacity=1),
         mark("point", point, keep=[*keep, f"!{HAS_INTERVAL}"], filled=False, size=34, strokeWidth=1.5, opacity=1),
     ]

@@ -255,8 +255,8 @@ class _Drawing:
             return {"field": field, "type": "nominal", "sort": places, "axis": axis, "scale": scale}
         if self.plot.x == DATE:
             axis = {"title": f"{title} (UTC)", "grid": False, "labelOverlap": "greedy"}
-            scale = {"type": "utc", "nice": False, "padding": DATE_AIR}
-            return {"field": field, "type": "temporal", "scale": scale, "axis": axis}
+            dates = {"type": "utc", "nice": False, "padding": DATE_AIR}
+            return {"field": field, "type": "temporal", "scale": dates, "axis": axis}
         return self._numbers(sorted(map(float, places)), title) | {"field": field}
 
     def _numbers(self, places: Sequence[float], title: str) -> Spec:

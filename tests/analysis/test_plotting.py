@@ -12,6 +12,7 @@ from fabricbench.analysis.plotting import find_plot, quantity_named
 from fabricbench.analysis.traits import is_value
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Pattern, Receive
+from fabricbench.record.provenance import Origin
 from fabricbench.record.store import Run
 from support.plots import quiet_run, timed
 from support.synthetic_run import Noise, SyntheticCell
@@ -149,6 +150,19 @@ def test_what_cannot_be_true_is_left_out_and_named(tmp_path: Path):
     assert found.left_out == ("slow tcp stream run blocking 1000 2 2",)
 
 
+def test_a_fabric_with_numbers_of_two_origins_is_marked_run_by_run(run: Run, tmp_path: Path):
+    other = quiet_run(tmp_path / "other", timed(Layer.TCP, Pattern.PINGPONG, SIZES, {"slow": 49_000.0}))
+    testbed = other.manifest.testbed
+    hardware = testbed.fabrics[0].model_copy(update={"is_emulated": False})
+    bed = testbed.model_copy(update={"fabrics": (hardware,)})
+    measured = Run(other.path, other.manifest.model_copy(update={"testbed": bed}))
+    asked = PlotRequest("size", PlotY.ROUND_TRIP, (), {"fabric": ("slow",), "layer": ("tcp",)})
+    assert find_plot([run, other], asked).marks == {Origin.EMULATED: ("slow",)}
+    found = find_plot([run, measured], asked)
+    assert [one.name for one in found.fabrics] == ["slow of today", "slow of other"]
+    assert found.marks == {Origin.EMULATED: ("slow of today",)}
+
+
 @pytest.mark.parametrize(
     ("asked", "message", "hint"),
     [
@@ -178,6 +192,11 @@ def test_more_series_than_can_be_told_apart_are_refused(tmp_path: Path):
     many = quiet_run(tmp_path / "run", timed(Layer.TCP, Pattern.PINGPONG, (64,), fabrics), blocks=1)
     with pytest.raises(UsageError, match="17 series cannot be told apart"):
         plot(many, PlotY.ROUND_TRIP)
+
+
+def test_a_run_counts_once(run: Run):
+    with pytest.raises(UsageError, match="today is given twice"):
+        find_plot([run, run], PlotRequest("size", PlotY.ROUND_TRIP))
 
 
 def test_an_unknown_quantity_names_those_of_the_run(run: Run):

@@ -170,7 +170,7 @@ def test_the_numbers_that_a_figure_draws_lie_beside_it(tmp_path: Path):
 
 @pytest.mark.parametrize("arguments", [["--format", "svg", "--figure", "ladder"], ["--format", "csv"]])
 def test_nothing_lies_beside_what_is_no_file(arguments: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    from fabricbench.cli import report as command
+    from fabricbench.cli import output as command
 
     written: list[Path] = []
 

@@ -14,7 +14,7 @@ import polars as pl
 from fabricbench.analysis.comparing import check_levels
 from fabricbench.analysis.expectation import launches_of
 from fabricbench.analysis.fabrics import fabric_facts
-from fabricbench.analysis.findings import CellKey, FabricFacts, Proof
+from fabricbench.analysis.findings import CellKey, FabricFacts, Origin, Proof
 from fabricbench.analysis.findings.plot import (
     BESIDE,
     DATE,
@@ -74,7 +74,7 @@ def find_plot(runs: Sequence[Run], asked: PlotRequest, confidence: float = 0.95)
     places = tuple(dict.fromkeys(fabric.name for run in runs for fabric in run.manifest.testbed.fabrics))
     baselines = dict.fromkeys(baseline_of(of) for of in read if of.sides and asked.y is PlotY.COEFFICIENT)
     drawn = {str(one.traits[FABRIC]) for one in placed} | set(baselines)
-    facts = [fabric_facts(side, "") for of in read for side in of.sides if side.name in drawn]
+    facts = _facts([(of.name, fabric_facts(side, "")) for of in read for side in of.sides if side.name in drawn])
     return Plot(
         x=asked.x,
         y=asked.y,
@@ -87,7 +87,7 @@ def find_plot(runs: Sequence[Run], asked: PlotRequest, confidence: float = 0.95)
             for name, values in values_of(one.traits for one in placed).items()
             if len(values) == 1 and all(name in one.traits for one in placed)
         },
-        fabrics=_once(facts),
+        fabrics=facts,
         places=places,
         marks=marks_of((one.name, one.mark) for one in facts),
         confidence=confidence,
@@ -113,15 +113,23 @@ def run_names(runs: Sequence[Run]) -> list[str]:
         names = ["/".join(path.parts[-length:]) for path in paths]
         if len(set(names)) == len(names):
             return names
-    raise UsageError("a run is given twice", hint="each counts once")
+    twice = next(path for path in paths if paths.count(path) > 1)
+    raise UsageError(f"{twice} is given twice", hint="each run counts once")
 
 
-def _once(facts: Iterable[FabricFacts]) -> tuple[FabricFacts, ...]:
-    """Return each fabric once, its path as sure as in the run where it is least so."""
+def _facts(of_runs: Sequence[tuple[str, FabricFacts]]) -> tuple[FabricFacts, ...]:
+    """Return each fabric once, its path as sure as in the run where it is least so.
+
+    Where its numbers come from elsewhere in one run than in another, it is once for each run, and named so.
+    """
+    marks: dict[str, set[Origin | None]] = defaultdict(set)
+    for _, one in of_runs:
+        marks[one.name].add(one.mark)
     found: dict[str, FabricFacts] = {}
-    for one in facts:
-        if one.name not in found or one.proof is not Proof.PROVEN:
-            found[one.name] = one
+    for run, one in of_runs:
+        name = one.name if len(marks[one.name]) == 1 else f"{one.name} of {run}"
+        if name not in found or one.proof is not Proof.PROVEN:
+            found[name] = one.model_copy(update={"name": name})
     return tuple(found.values())
 
 

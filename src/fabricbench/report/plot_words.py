@@ -98,7 +98,7 @@ def x_title(x: str) -> str:
 
 
 def trait_words(name: str, value: Trait | None) -> str:
-    """Return a trait as it stands in the name of a series, or at its place on an axis."""
+    """Return a trait as it stands in the name of a series."""
     if value is None:
         return f"no {name}"
     if name == SIZE:
@@ -110,6 +110,11 @@ def trait_words(name: str, value: Trait | None) -> str:
     if name == RECEIVE:
         return RECEIVE_WORDS[Receive(str(value))]
     return str(value) if name in NAMED_BY_VALUE else f"{'ranks' if name == MEMBERS else name} {value}"
+
+
+def place_words(name: str, value: Trait) -> str:
+    """Return a trait as it stands on its axis, which has its name."""
+    return trait_words(name, value) if name in (SIZE, PATTERN, RECEIVE, *COUNTED) else str(value)
 
 
 def series_names(plot: Plot) -> list[str]:

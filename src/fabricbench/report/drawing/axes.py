@@ -62,6 +62,7 @@ UNITS = {
     GAIN_LABELS: "times",
     PERCENT_LABELS: "share",
 }
+UNITS |= {f"{OR_ZERO}{labels}": unit for labels, unit in UNITS.items()}
 """What the numbers of an axis are in, whose labels are written so."""
 
 

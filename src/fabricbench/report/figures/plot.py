@@ -59,9 +59,9 @@ from fabricbench.report.plot_words import (
     QUANTITY_WORDS,
     common_words,
     field_of,
+    place_words,
     series_names,
     title_of,
-    trait_words,
     x_title,
 )
 from fabricbench.table import table
@@ -73,6 +73,8 @@ MOST_TICKS = 8
 HEIGHT, NARROW_HEIGHT, NARROW = 300, 220, 400.0
 """Pixels: how high a plot is, and one as narrow as a column."""
 LETTER_PIXELS = 7.0
+LEGEND_ROOM = 60.0
+"""Pixels that the labels of the axis and the sign beside a name take: a longer name is cut, as the panel would be squeezed else."""
 EDGE, EDGE_ROOM = 0.5, 1.1
 """Powers of two right of all sizes: where published values of no size stand, and where the axis ends."""
 X_AIR = 0.04
@@ -101,7 +103,7 @@ def plot_figure(
     drawing = _Drawing(plot, has_bars, log, width, tuple(published))
     words = QUANTITY_WORDS[plot.y]
     rows = [
-        (name, trait_words(plot.x, point.x), words.written(point.y), str(point.launches))
+        (name, place_words(plot.x, point.x), words.written(point.y), str(point.launches))
         for name, point in drawing.points
     ]
     alone = drawing.names[0] if len(drawing.names) == 1 else ""
@@ -218,6 +220,7 @@ class _Drawing:
             "high": point.y.high,
             "interval": QUANTITY_WORDS[self.plot.y].written(point.y),
             "launches": point.launches,
+            "unit": self.plot.unit,
         }
 
     @property
@@ -227,7 +230,7 @@ class _Drawing:
 
     def _place(self, x: Any) -> Any:
         if self.is_of_names:
-            return trait_words(self.plot.x, x)
+            return place_words(self.plot.x, x)
         return plotted_size(x) if self.plot.x == SIZE else x
 
     def _with_course(self, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -242,7 +245,7 @@ class _Drawing:
         places = list(dict.fromkeys(self._place(point.x) for point in self.plot.points))
         places += [one.x for one in self.published if one.x is not None and not self.is_of_names]
         if self.is_of_names:
-            longest = max(len(part) for place in places for part in str(place).split(", ")) + 2
+            longest = max(len(str(place)) for place in places) + 2
             angle = 0 if longest * LETTER_PIXELS * len(places) < self.width else -35
             axis = {
                 "title": "" if self.plot.x in (LOAD, *COUNTED) else title,
@@ -250,7 +253,6 @@ class _Drawing:
                 "grid": False,
                 "labelLimit": 0,
             }
-            axis |= {} if angle else {"labelExpr": "split(datum.label, ', ')"}
             scale = {"paddingInner": 0.3, "paddingOuter": 0.15}
             return {"field": field, "type": "nominal", "sort": places, "axis": axis, "scale": scale}
         if self.plot.x == DATE:
@@ -322,12 +324,13 @@ class _Drawing:
         letters = int(self.width / LETTER_PIXELS) if len(self.names) > 1 else 0
         channel = look_channel("series", self.names, [look[index] for look in self._looks], letters)
         if letters:
-            channel["legend"]["labelLimit"] = 0
+            channel["legend"]["labelLimit"] = self.width - LEGEND_ROOM
         return channel
 
     @property
     def _hint(self) -> list[Spec]:
-        return tooltip("series", field_of(self.plot.x), "interval", "launches", *map(field_of, self._shown))
+        unit = ["unit"] if self.plot.unit else []
+        return tooltip("series", field_of(self.plot.x), "interval", *unit, "launches", *map(field_of, self._shown))
 
     @property
     def _launches(self) -> list[dict[str, Any]]:

@@ -86,6 +86,12 @@ def test_a_fabric_has_its_colour_and_what_else_differs_a_dash(run: Run):
     assert channels(layers, "color")[0]["scale"] == {"domain": ["tcp", "mpi"], "range": [*COLOURS[:2]]}
 
 
+def test_what_all_series_share_stands_above_them_and_in_no_name(run: Run):
+    drawn = figure(plot(run, PlotY.ROUND_TRIP, "size", "fabric", "layer", layer="tcp"))
+    assert channels(drawn, "color")[0]["scale"]["domain"] == ["fast-ethernet", "atm-oc3"]
+    assert drawn.panels[0].title == "tcp ping-pong"
+
+
 def test_the_picture_names_series_units_and_where_numbers_come_from(run: Run):
     of = plot(run, PlotY.THROUGHPUT, pattern="pingpong")
     written = FORMATS["svg"]

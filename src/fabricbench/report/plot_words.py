@@ -119,13 +119,19 @@ def place_words(name: str, value: Trait) -> str:
 
 def series_names(plot: Plot) -> list[str]:
     """Return the names of the series, by what tells them apart."""
-    told = plot.told_apart_by
+    told = _telling(plot)
     return [", ".join(trait_words(name, one.traits.get(name)) for name in told) for one in plot.series]
+
+
+def _telling(plot: Plot) -> list[str]:
+    """Return the traits that are not the same in all series, the first where all are."""
+    differ = [name for name in plot.told_apart_by if len({one.traits.get(name) for one in plot.series}) > 1]
+    return differ or list(plot.told_apart_by[:1])
 
 
 def common_words(plot: Plot) -> str:
     """Return what all points have in common, as far as it tells what was measured: `tcp ping-pong, 64 B on myrinet`."""
-    told = {name: value for name, value in plot.common.items() if name not in (plot.x, *plot.told_apart_by)}
+    told = {name: value for name, value in plot.common.items() if name not in (plot.x, *_telling(plot))}
     is_of_loads = any(LOAD in point.traits for point in plot.points)
     what = " ".join(trait_words(name, told[name]) for name in (LAYER, PATTERN) if name in told and not is_of_loads)
     is_pair = told.get(RANKS, 0) == len("ab") and not is_of_loads

@@ -73,7 +73,7 @@ MOST_TICKS = 8
 HEIGHT, NARROW_HEIGHT, NARROW = 300, 220, 400.0
 """Pixels: how high a plot is, and one as narrow as a column."""
 LETTER_PIXELS = 7.0
-LEGEND_ROOM = 60.0
+LEGEND_ROOM = 95.0
 """Pixels that the labels of the axis and the sign beside a name take: a longer name is cut, as the panel would be squeezed else."""
 EDGE, EDGE_ROOM = 0.5, 1.1
 """Powers of two right of all sizes: where published values of no size stand, and where the axis ends."""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from fabricbench.analysis import analyse
 from fabricbench.analysis.findings.plot import Plot, PlotSeries, PlotY
 from fabricbench.analysis.plot_tests import PlotRequest
 from fabricbench.analysis.plotting import find_plot, quantity_named
@@ -134,6 +135,26 @@ def test_seconds_and_gains_of_loads_over_ranks(loads: Run):
     assert values(gains)[4] == pytest.approx(values(slow)[1] / values(slow)[4], rel=0.02)
     assert values(shares)[4] == pytest.approx(values(gains)[4] / 4)
     assert values(plot(loads, PlotY.SECONDS, "nodes", load="CG.W").series[0]) == values(slow)
+
+
+def test_levels_coefficients_and_gains_are_those_of_the_report(loads: Run, tmp_path: Path):
+    kernels = analyse([loads]).kernels
+    assert kernels is not None
+    gains = plot(loads, PlotY.SPEED_UP, "ranks", load="*.W", ranks="4")
+    assert {(one.traits["fabric"], one.traits["load"]): one.points[0].y for one in gains.series} == {
+        (one.fabric, one.kernel.name): one.speed_up for one in kernels.speed_ups
+    }
+    cells = timed(Layer.MPI, Pattern.ALLREDUCE, (8, 800), BOTH, ranks=(0, 1, 2, 3))
+    noisy = quiet_run(tmp_path / "run", cells, nodes=4, noise=Noise(launch=0.02, sample=0.05), blocks=8)
+    findings = analyse([noisy])
+    (coefficients,) = plot(noisy, PlotY.COEFFICIENT).series
+    assert {point.x: point.y for point in coefficients.points} == {
+        one.key.message_bytes: one.coefficient for one in findings.coefficients
+    }
+    levels = plot(noisy, PlotY.OPERATION_TIME)
+    assert {(point.traits["fabric"], point.x): point.y for point in levels.points} == {
+        (one.fabric, one.key.message_bytes): one.median for one in findings.summaries
+    }
 
 
 def test_a_load_by_load_has_a_series_for_each_number_of_ranks(loads: Run):

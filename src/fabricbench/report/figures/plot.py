@@ -187,7 +187,7 @@ class _Drawing:
             "Hollow: too few launches for an interval." if any(told) and not all(told) else "",
             "Grey line: as many times as there are more ranks." if self._ideal() else "",
             beside_note(self.published),
-            "Right of all sizes: published of no size." if self._has_edge else "",
+            "Right of all sizes: what is published without one." if self._has_edge else "",
             f"Left out, as it cannot be true: {', '.join(plot.left_out)}." if plot.left_out else "",
         )
 

@@ -139,7 +139,7 @@ def register(app: typer.Typer) -> None:
 
 def _format_of(output: Path | None) -> Suffix:
     """Return the format that a file's name asks for; UsageError where it is none of a figure's."""
-    ending = Suffix.SVG if output in (None, STDOUT) else output.suffix.removeprefix(".") if output is not None else ""
+    ending = "svg" if output is None or output == STDOUT else output.suffix.removeprefix(".")
     if ending not in set(Suffix):
         raise UsageError(
             f"no figure is written to files that end in {ending!r}: {', '.join(Suffix)} are known",

@@ -1,6 +1,6 @@
 """fabricbench beside sockperf, NetPIPE, iperf3, hpcc and plain loops over emulated links and in shared memory: A B A B, medians.
 
-    python -m benchmarks.peers [--rounds 7] [--fabric myrinet] [--seconds 2] [--only TEXT]
+    python -m benchmarks.peers [--rounds 7] [--fabric myrinet] [--seconds 2] [--only TEXT] [--ranks 4]
 
 Prints a Markdown table. A ratio is ours / theirs; lower is better for round trips, higher for streams. Like is set beside like: our
 samples go through the statistic that the peer prints (sockperf: the median; NetPIPE: the best of seven trials' means;
@@ -15,6 +15,7 @@ import statistics
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from benchmarks.peers import collectives, ours, pairs, rings, theirs
@@ -36,6 +37,8 @@ from fabricbench.testbed.model import Fabric
 MESSAGE_BYTES = 64
 STREAM_BYTES = 128 * 1024
 """The block that iperf3 writes by default."""
+RING = 4
+"""Ranks of hpcc's rings."""
 
 
 @dataclass(frozen=True)
@@ -130,19 +133,23 @@ def contests_of_pairs(where: str, fabric: Fabric, launcher: Launcher, seconds: f
         )
 
 
-def contests_of_four(link: Link, launcher: LabLauncher, seconds: int) -> Iterator[Contest]:
-    """Yield what can be compared among four nodes."""
+def contests_of_many(link: Link, launcher: LabLauncher, seconds: int, ranks: int) -> Iterator[Contest]:
+    """Yield what can be compared among nodes with a rank each; hpcc's rings are those of four."""
     plain = plain_loops("plain_collectives")
     for operation in collectives.OPERATIONS:
         for size in collectives.SIZES:
-            name = f"mpi {operation}, 4 ranks, {size} B / plain loop"
+            name = f"mpi {operation}, {ranks} ranks, {size} B / plain loop"
             yield Contest(
                 tuple(Figure(f"{name}, {figure}", True) for figure in collectives.FIGURES),
-                lambda operation=operation, size=size: collectives.ours_ns(link, launcher, operation, size, seconds),
+                lambda operation=operation, size=size: collectives.ours_ns(
+                    link, launcher, operation, size, seconds, ranks
+                ),
                 lambda operation=operation, size=size: collectives.plain_ns(
-                    link, plain, launcher, operation, size, seconds
+                    link, plain, launcher, operation, size, seconds, ranks
                 ),
             )
+    if ranks != RING:
+        return
     hpcc, starter = found("hpcc"), open_mpi()
     if hpcc and starter is None:
         sys.stderr.write("hpcc needs an Open MPI, and its wheel cannot be had: left out\n")
@@ -201,6 +208,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=int, default=2)
     parser.add_argument("--fabric", default="myrinet")
+    parser.add_argument("--ranks", type=int, default=RING, help="of the collectives, each on a node of its own")
     parser.add_argument("--only", default="", help="only what has this in its title")
     given = parser.parse_args()
     print(f"Emulated {given.fabric} links, {given.rounds} pairs of {given.seconds} s, ours and theirs in turn.\n")
@@ -212,7 +220,8 @@ def main() -> None:
             print("\n".join(run(contest, given.rounds)), flush=True)
     if "shared memory" in given.only:
         return
-    for nodes, contests in ((2, contests_of_two), (4, contests_of_four)):
+    of_many = partial(contests_of_many, ranks=given.ranks)
+    for nodes, contests in ((2, contests_of_two), (given.ranks, of_many)):
         lab = Lab.up(f"peers{nodes}-{os.getpid()}", nodes, [parse_fabric(given.fabric)], owned=True)
         try:
             launcher = LabLauncher(lab, find_starter(), yield_library())

@@ -20,7 +20,6 @@ from fabricbench.launch.lab import LabLauncher
 from fabricbench.model import Layer, Pattern, Receive
 from fabricbench.record.probe_plan import PlanProbe
 
-RANKS = 4
 OPERATIONS = (Pattern.ALLREDUCE, Pattern.ALLTOALL)
 SIZES = (8, 4 * 1024, 64 * 1024)
 FIGURES = ("back to back", "barrier start, mean over ranks", "agreed start / slowest rank after a barrier")
@@ -28,7 +27,7 @@ FIGURES = ("back to back", "barrier start, mean over ranks", "agreed start / slo
 
 
 def ours_ns(
-    link: Link, launcher: LabLauncher, operation: Pattern, message_bytes: int, seconds: float
+    link: Link, launcher: LabLauncher, operation: Pattern, message_bytes: int, seconds: float, ranks: int
 ) -> list[tuple[float, float]]:
     """Return our figures: back to back, after barriers, and the median from an agreed start."""
     probe = PlanProbe(
@@ -37,22 +36,22 @@ def ours_ns(
         pattern=operation,
         message_bytes=message_bytes,
         receive=Receive.LIBRARY,
-        ranks=tuple(range(RANKS)),
+        ranks=tuple(range(ranks)),
         warmup_samples=100,
         stopping=unsatisfied(seconds),
     )
-    _, (cell,) = launch(launcher, link.fabric, [probe], RANKS)
+    _, (cell,) = launch(launcher, link.fabric, [probe], ranks)
     told = cell.end.values
     found = (told["back_to_back_ns"], told["barrier_start_ns"], statistics.median(cell.times))
     return [(figure, figure) for figure in found]
 
 
 def plain_ns(
-    link: Link, program: Path, launcher: LabLauncher, operation: Pattern, message_bytes: int, seconds: float
+    link: Link, program: Path, launcher: LabLauncher, operation: Pattern, message_bytes: int, seconds: float, ranks: int
 ) -> list[float]:
     """Return the figures of plain_collectives.c, in the order of ours."""
     with tempfile.TemporaryDirectory() as folder:
         tokens = [str(program), str(operation), str(message_bytes), str(seconds)]
-        text = checked(list(launcher.command(link.fabric, tokens, Path(folder), RANKS).tokens), folder)
+        text = checked(list(launcher.command(link.fabric, tokens, Path(folder), ranks).tokens), folder)
     found = dict(re.findall(r"^(\w+) ([0-9.]+)$", text, re.MULTILINE))
     return [float(found[name]) for name in ("back_to_back", "barrier_start", "apart")]

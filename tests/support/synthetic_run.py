@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import IPv4Network
 from pathlib import Path
 from unittest import mock
 
@@ -130,6 +130,9 @@ def ladder_cells(
 
 def synthetic_testbed(fabrics: Mapping[str, float | None], *, mtu: int = 1500, nodes: int = 2) -> Testbed:
     """Return a testbed of so many nodes; `fabrics` maps names to line rates in bit/s (None: unknown)."""
+    subnets = [
+        IPv4Network(f"10.98.{k + 1}.0/24" if nodes < 255 else f"10.{98 + k}.0.0/16") for k in range(len(fabrics))
+    ]
     return Testbed(
         name="synthetic",
         launcher=Launcher.LAB,
@@ -137,7 +140,7 @@ def synthetic_testbed(fabrics: Mapping[str, float | None], *, mtu: int = 1500, n
         nodes=tuple(
             Node(
                 name=f"n{node}",
-                addresses={name: IPv4Address(f"10.98.{k + 1}.{node + 1}") for k, name in enumerate(fabrics)},
+                addresses={name: subnet[node + 1] for name, subnet in zip(fabrics, subnets, strict=True)},
             )
             for node in range(nodes)
         ),
@@ -145,7 +148,7 @@ def synthetic_testbed(fabrics: Mapping[str, float | None], *, mtu: int = 1500, n
             Fabric(
                 name=name,
                 interface=f"fb{k}",
-                subnet=IPv4Network(f"10.98.{k + 1}.0/24"),
+                subnet=subnets[k],
                 mtu=mtu,
                 wire=None if rate is None else Wire(line_rate_bit_s=rate),
                 is_emulated=True,

@@ -25,7 +25,6 @@ from fabricbench.analysis.findings import (
     Replication,
 )
 from fabricbench.analysis.findings.doubts import Doubt, escaped, together, whole
-from fabricbench.analysis.gaps import subject_of
 from fabricbench.analysis.headline import as_on_screen, next_steps, write_headline
 from fabricbench.analysis.hosts import quiet_words, system_words
 from fabricbench.analysis.instrument import doubt_of, impossible, impossible_launches, tolerated
@@ -274,7 +273,7 @@ def unknowns_of(side: Side, cell: CellMeasured) -> Iterator[Doubt]:
     """Yield what nobody knows of a cell's launches and no number can bound: whether they took their fabric, and in which order."""
     if cell.key.layer is Layer.MEMORY:
         return
-    mine = [launch for launch in side.launches if subject_of(launch) == cell.subject]
+    mine = [launch for launch in side.launches if launch.subject == cell.subject]
     unproven = sum(launch.proof is Proof.UNKNOWN and launch.origin is not Origin.IMPORTED for launch in mine)
     if unproven:
         launches = "launch" if unproven == 1 else "launches"

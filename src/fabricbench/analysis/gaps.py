@@ -59,7 +59,7 @@ def find_gaps(launches: Iterable[StoredLaunch]) -> list[Gap]:
     groups: dict[tuple[int, str], list[StoredLaunch]] = defaultdict(list)
     for launch in launches:
         if _started_seconds(launch) > 0:
-            groups[launch.block, subject_of(launch)].append(launch)
+            groups[launch.block, launch.subject].append(launch)
     spread: dict[tuple[int, str], float] = {}
     for key, group in groups.items():
         if len(group) > 1:
@@ -94,7 +94,7 @@ def sessions_of(launches: Iterable[StoredLaunch]) -> BlockSessions:
     for launch in sorted((one for one in launches if _started_seconds(one) > 0), key=_started_seconds):
         session += last_end is not None and _started_seconds(launch) - last_end > PAUSE_SECONDS
         last_end = max(_ended_seconds(launch), last_end or 0.0)
-        found.setdefault((launch.block, subject_of(launch)), session)
+        found.setdefault((launch.block, launch.subject), session)
     blocks = Counter(dict(found).values())
     least = SMALL_SESSION * max(blocks.values(), default=0)
     large = sorted(one for one, number in blocks.items() if number >= least)
@@ -104,11 +104,6 @@ def sessions_of(launches: Iterable[StoredLaunch]) -> BlockSessions:
 def wide(gaps: Iterable[Gap]) -> list[Gap]:
     """Return the gaps that are wide."""
     return [gap for gap in gaps if gap.is_wide]
-
-
-def subject_of(launch: StoredLaunch) -> str:
-    """Return what a launch measures, alike on every fabric: the name of its kernel; empty for the measurer."""
-    return launch.launch_id.removeprefix(f"b{launch.block:02d}-{launch.fabric}").removeprefix("-")
 
 
 def _started_seconds(launch: StoredLaunch) -> float:

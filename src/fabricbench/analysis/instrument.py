@@ -22,7 +22,6 @@ import numpy as np
 
 from fabricbench.analysis.findings import CellKey
 from fabricbench.analysis.findings.doubts import Doubt, Number, escaped, percentage, scaled_number, whole
-from fabricbench.analysis.gaps import subject_of
 from fabricbench.analysis.measured import CellMeasured, Side
 from fabricbench.model import Layer, Metric, Pattern
 from fabricbench.pattern_facts import Family
@@ -222,7 +221,7 @@ def _frames_of_a_sample(side: Side, key: CellKey) -> int | None:
 def _held(side: Side, cell: CellMeasured, late: Lateness) -> LateSwitch | None:
     """Return the doubt of a workload: in enough launches its switch held frames for more than the margin, or lost some itself."""
     shares = np.array([one.held_share for one in cell.lateness if one.held_share is not None])
-    launches = [one for one in side.launches if subject_of(one) == cell.subject]
+    launches = [one for one in side.launches if one.subject == cell.subject]
     lost = [counted_by_switch(one, side.fabric.of_network, LOST_BY_ITSELF).total() for one in launches]
     share = max(float(np.mean(shares > LATE_STRETCH)) if shares.size else 0.0, float(np.mean(np.array(lost) > 0)))
     if share < LATE_LAUNCHES:
@@ -333,7 +332,7 @@ def impossible_launches(side: Side, cell: CellMeasured) -> dict[str, Doubt]:
 
 def _launch_of(side: Side, block: int, cell: CellMeasured) -> str:
     """Return which launch of a block measured a cell: there may be one for each workload beside the measurer's."""
-    mine = [one.launch_id for one in side.launches if one.block == block and subject_of(one) == cell.subject]
+    mine = [one.launch_id for one in side.launches if one.block == block and one.subject == cell.subject]
     return (mine or side.launches_of(block))[0]
 
 

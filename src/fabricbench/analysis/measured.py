@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -118,7 +119,7 @@ class CellMeasured:
     order: CellOrder | None = None
     """What the order of launches did to its values, where that was found: comparisons are made without it."""
 
-    @property
+    @cached_property
     def log_values(self) -> Floats:
         """Logarithms of the launches' values, without what their order did to them.
 
@@ -127,7 +128,7 @@ class CellMeasured:
         logs = log_of(self.launch_values)
         return logs if self.order is None else np.asarray(logs - self.order.removed, dtype=np.float64)
 
-    @property
+    @cached_property
     def rounding(self) -> Rounding:
         """What the step of its values makes of their logarithms."""
         return Rounding.of(self.step_share)
@@ -203,7 +204,7 @@ class Side:
         self.runs = self.runs or (self.run,)
         self.run_of = self.run_of or (0,) * len(self.blocks)
 
-    @property
+    @cached_property
     def blocks(self) -> list[int]:
         """The blocks with launches on this side, in order: what is replicated, and what comparisons pair."""
         return blocks_of(self.launches)

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabricbench.analysis.findings import CellKey
-from fabricbench.analysis.gaps import subject_of
 from fabricbench.analysis.measured import CellMeasured, CellOrder, Floats, Side
 from fabricbench.analysis.wording import percent
 from fabricbench.model import Layer
@@ -69,7 +68,7 @@ def _order(sides: Sequence[Side], subject: str) -> tuple[list[int], NDArray[np.f
     for earlier, later in pairwise(in_time):
         before[later.launch_id] = earlier.fabric
     first: dict[int, str] = {}
-    mine = [one for one in in_time if subject_of(one) == subject]
+    mine = [one for one in in_time if one.subject == subject]
     for one in mine:
         first.setdefault(one.block, one.launch_id)
     blocks = sorted(first)

@@ -15,10 +15,8 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from fabricbench.analysis.findings import CellKey
-from fabricbench.analysis.gaps import subject_of
 from fabricbench.analysis.measured import (
     AFTER,
     BEFORE,
@@ -50,9 +48,8 @@ from fabricbench.record.port_counters import PortEvent, events_of
 from fabricbench.record.probe_plan import PlanCongestor
 from fabricbench.record.run_account import SubjectAccount
 from fabricbench.record.store import Run, StoredLaunch
-from fabricbench.record.values import NO_VALUE, SUMS, counted_batches, launch_value, of_each_cell
+from fabricbench.record.values import NO_VALUE, SUMS, VALUE_COLUMNS, counted_launches, launch_value
 from fabricbench.statistics.dependence import effective_samples, side_autocorrelation
-from fabricbench.testbed.model import Fabric
 
 
 @dataclass
@@ -115,6 +112,9 @@ class NothingMeasured(UsageError):  # noqa: N818 - the tree of errors reads as s
             "measures none of it again",
         )
 
+
+OF_A_KEY = ("layer", "pattern", "receive", "message_bytes", "metric", "parameters", "congestor")
+"""Columns of `Run.cells` that name a cell, beside its ranks and lost nodes."""
 
 Wanted = Callable[[str, CellKey], bool]
 """Tells by the name of a fabric and a cell whether it is read."""
@@ -182,14 +182,12 @@ def _with_something(sides: list[Side], runs: Sequence[Run]) -> list[Side]:
 def _sides_of(
     runs: Sequence[Run], suffix: str, names: Sequence[str], repeated: Repeated, wanted: Wanted | None = None
 ) -> list[Side]:
-    tables = [(run.cells(), account_of(run)) for run in runs]
+    tables = [(run.cells(), account_of(run), _Keys(run)) for run in runs]
     return [
         _joined(
             [
-                _read_side(
-                    run, run.manifest.testbed.fabric(name), name + suffix, table, account.of(name), repeated, wanted
-                )
-                for run, (table, account) in zip(runs, tables, strict=True)
+                _read_side(run, name, name + suffix, table, account.of(name), repeated, wanted, keys)
+                for run, (table, account, keys) in zip(runs, tables, strict=True)
             ]
         )
         for name in names
@@ -272,13 +270,15 @@ def _joined_cell(cells: Sequence[CellMeasured], widths: Sequence[int]) -> CellMe
 
 def _read_side(
     run: Run,
-    fabric: Fabric,
+    fabric_name: str,
     name: str,
     table: pl.DataFrame,
     accounts: tuple[SubjectAccount, ...],
     repeated: Repeated,
     wanted: Wanted | None,
+    keys: _Keys,
 ) -> Side:
+    fabric = run.manifest.testbed.fabric(fabric_name)
     of_fabric = [
         counted_once(launch, repeated.get((run.path, launch.launch_id)))
         for launch in run.launches
@@ -289,14 +289,15 @@ def _read_side(
     columns = {block: column for column, block in enumerate(blocks_of(launches))}
     parts: dict[CellKey, _Parts] = defaultdict(lambda: _Parts(np.full(len(columns), np.nan)))
     mine = table.filter(pl.col("fabric").cast(pl.String) == fabric.name, pl.col("is_valid"))
-    times = _times_of(run)
     if wanted is not None:
         rows_of = mine.filter(pl.col("metric").is_not_null())
-        mine = rows_of.filter([wanted(fabric.name, key_of(row, times)) for row in rows_of.iter_rows(named=True)])
+        mine = rows_of.filter([wanted(fabric.name, keys.of(row)) for row in rows_of.iter_rows(named=True)])
     by_launch = {str(key[0]): rows for key, rows in mine.partition_by("launch_id", as_dict=True).items()}
-    for launch in launches:
-        if launch.launch_id in by_launch:
-            _read_launch(launch, columns[launch.block], by_launch[launch.launch_id], parts, times)
+    read = [(one, columns[one.block], by_launch[one.launch_id]) for one in launches if one.launch_id in by_launch]
+    named: Named = {}
+    for launch, index, rows in read:
+        _read_rows(launch, index, rows, parts, keys, named)
+    _read_samples(read, parts, named)
     cells = {key: _whole(key, parts[key]) for key in sorted(parts, key=in_order) if parts[key].has_value}
     without = {
         FailedCell(cell_name(key), NO_VALUE, "no-value", key.layer, key.pattern)
@@ -307,21 +308,41 @@ def _read_side(
     return Side(name, fabric, run, launches, invalid, cells, failed, accounts=accounts)
 
 
-def _read_launch(
-    launch: StoredLaunch, index: int, rows: pl.DataFrame, parts: dict[CellKey, _Parts], times: Times
+Named = dict[tuple[str, int], CellKey]
+"""The measured cells of some launches: a launch's name and the cell's number -> the cell."""
+
+
+class _Keys:
+    """The cells of a run: one key for each, however many launches have it."""
+
+    def __init__(self, run: Run) -> None:
+        self._times = _times_of(run)
+        self._found: dict[tuple[Any, ...], CellKey] = {}
+
+    def of(self, row: dict[str, Any]) -> CellKey:
+        """Return the cell of a row of `Run.cells`."""
+        mark = (*(row[name] for name in OF_A_KEY), tuple(row["ranks"] or ()), tuple(row["lost_nodes"] or ()))
+        if mark not in self._found:
+            key = key_of(row, self._times)
+            self._found[mark] = self._found.setdefault((key,), key)
+        return self._found[mark]
+
+
+def _read_rows(
+    launch: StoredLaunch, index: int, rows: pl.DataFrame, parts: dict[CellKey, _Parts], keys: _Keys, named: Named
 ) -> None:
+    """Add what the rows of a launch tell of its cells to the parts, and name those that were measured."""
     clock = launch.summary.header.clock if launch.summary.header else None
-    keys: dict[int, CellKey] = {}
     for row in rows.iter_rows(named=True):
         if row["metric"] is None:
             continue
-        key = key_of(row, times)
+        key = keys.of(row)
         part = parts[key]
         part.expected += 1
-        part.subject = subject_of(launch)
+        part.subject = launch.subject
         if row["status"] != "done":
             continue
-        keys[row["cell"]] = key
+        named[launch.launch_id, row["cell"]] = key
         part.facts = part.facts or _facts(row)
         for name, value in json.loads(row["values"] or "{}").items():
             part.extras.setdefault(name, np.full_like(part.launch_values, np.nan))[index] = value
@@ -336,25 +357,6 @@ def _read_launch(
         if clock is not None:
             part.resolution_ns = max(part.resolution_ns, clock.resolution_ns)
             part.overhead_ns = max(part.overhead_ns, clock.overhead_ns)
-    done = rows if len(keys) == rows.height else rows.filter(pl.col("status") == "done")
-    for samples in counted_batches(launch.directory, launch.summary.samples, done):
-        _read_samples(samples, done, index, keys, parts)
-
-
-def _read_samples(
-    samples: pl.DataFrame, rows: pl.DataFrame, index: int, keys: dict[int, CellKey], parts: dict[CellKey, _Parts]
-) -> None:
-    """Add samples of some cells of a launch, each cell's whole, to the parts."""
-    sums = of_each_cell(samples, SUMS)
-    worth = rows.join(sums, on="cell", maintain_order="left").select("cell", launch_value())
-    for number, value in worth.iter_rows():
-        if value is not None:
-            parts[keys[number]].launch_values[index] = value
-    cell, time_ns, moved, values = (samples[name].to_numpy() for name in ("cell", "time_ns", "bytes", "value"))
-    borders = [0, *(np.flatnonzero(cell[1:] != cell[:-1]) + 1), cell.size] if cell.size else []
-    for start, end in pairwise(borders):  # none where every cell of the launch failed
-        key = keys[int(cell[start])]
-        _add(parts[key], index, key, time_ns[start:end], moved[start:end], values[start:end])
 
 
 def _add_printed(part: _Parts, index: int, row: dict[str, Any]) -> None:
@@ -365,30 +367,57 @@ def _add_printed(part: _Parts, index: int, row: dict[str, Any]) -> None:
         part.printed_steps[index] = row["printed_step"]
 
 
-def _add(
-    part: _Parts,
-    index: int,
-    key: CellKey,
-    time_ns: NDArray[np.uint64],
-    moved: NDArray[np.uint64],
-    values: Floats,
+def _read_samples(
+    launches: Sequence[tuple[StoredLaunch, int, pl.DataFrame]], parts: dict[CellKey, _Parts], named: Named
 ) -> None:
-    part.total_bytes += int(moved.sum())
-    part.total_ns += int(time_ns.sum())
-    part.count += time_ns.size
+    """Add the samples of launches to the parts; of each launch its place among the side's blocks and the rows of its cells."""
+    done = [rows.filter(pl.col("status") == "done") for _, _, rows in launches]
+    wanted = [(one.directory, one.summary.samples, rows) for (one, _, _), rows in zip(launches, done, strict=True)]
+    for samples in counted_launches(wanted):
+        sums = samples.group_by("launch", "cell").agg(SUMS)
+        numbers = sums["launch"].unique().to_list()
+        told = ("cell", *VALUE_COLUMNS)
+        rows = pl.concat([done[number].select(pl.lit(number, pl.UInt32).alias("launch"), *told) for number in numbers])
+        worth = rows.join(sums, on=["launch", "cell"], maintain_order="left")
+        for number, cell, value, moved, taken in worth.select(
+            "launch", "cell", launch_value(), "total_bytes", "total_time_ns"
+        ).iter_rows():
+            launch, index, _ = launches[number]
+            part = parts[named[launch.launch_id, cell]]
+            part.total_bytes += moved or 0
+            part.total_ns += taken or 0
+            if value is not None:
+                part.launch_values[index] = value
+        of_launch, cell, values = (samples[name].to_numpy() for name in ("launch", "cell", "value"))
+        is_next = (cell[1:] != cell[:-1]) | (of_launch[1:] != of_launch[:-1])
+        borders = [0, *(np.flatnonzero(is_next) + 1), cell.size] if cell.size else []
+        for start, end in pairwise(borders):  # none where every cell of the launches failed
+            launch, index, _ = launches[int(of_launch[start])]
+            key = named[launch.launch_id, int(cell[start])]
+            _add(parts[key], index, key, values[start:end])
+
+
+def _add(part: _Parts, index: int, key: CellKey, values: Floats) -> None:
+    part.count += values.size
     if (without := np.isnan(values)).any():
         values = values[~without]
     if not values.size:
         return
     part.values.append(values)
     part.autocorrelations.append((values.size, side_autocorrelation(values)))
-    for tail in TAILS:
-        bad = np.quantile(values, tail if key.metric.is_time else 1.0 - tail)
-        part.tails.setdefault(tail, np.full_like(part.launch_values, np.nan))[index] = bad
+    if not part.tails:
+        part.tails = {tail: np.full_like(part.launch_values, np.nan) for tail in TAILS}
+    for tail, bad in zip(TAILS, _worst(values, is_time=key.metric.is_time), strict=True):
+        part.tails[tail][index] = bad
     if key.metric.is_time:
         if part.means is None:
             part.means = np.full_like(part.launch_values, np.nan)
         part.means[index] = values.mean()
+
+
+def _worst(values: Floats, *, is_time: bool) -> list[float]:
+    """Return of each of TAILS the time that so many samples stay below, or the rate that they stay above."""
+    return [float(one) for one in np.quantile(values, TAILS if is_time else [1.0 - tail for tail in TAILS])]
 
 
 def _times_of(run: Run) -> Times:

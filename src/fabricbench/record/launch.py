@@ -196,8 +196,10 @@ class LaunchSummary(Model):
     @property
     def block(self) -> int:
         """The block that the launch belongs to, from the runner or from the launch's name."""
+        if self.facts.block is not None:
+            return self.facts.block
         named = re.match(r"b(\d+)-", self.launch_id)
-        return self.facts.block if self.facts.block is not None else int(named.group(1)) if named else 0
+        return int(named.group(1)) if named else 0
 
     @property
     def outcome(self) -> LaunchOutcome:

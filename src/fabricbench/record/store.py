@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import polars as pl
 
 from fabricbench.errors import UsageError
@@ -98,6 +100,11 @@ class StoredLaunch:
     def fabric(self) -> str:
         """The fabric under test."""
         return self.summary.fabric
+
+    @cached_property
+    def subject(self) -> str:
+        """What it measures, alike on every fabric: the name of its kernel; empty for the measurer."""
+        return self.launch_id.removeprefix(f"b{self.block:02d}-{self.fabric}").removeprefix("-")
 
     @property
     def proof(self) -> Proof:
@@ -297,26 +304,46 @@ class Run:
         The columns of the end are null for a failed cell. Where the run went on without nodes that failed, they are the lost
         nodes of a cell whose ranks are on other nodes since: it is another cell, and its variant ends in `without c3`.
         """
-        frames = [
-            self._on_its_nodes(launch, read_cells(launch.directory)).select(
-                *self._of_launch(launch), *CELL_SCHEMA, "lost_nodes"
-            )
-            for launch in self.launches
-        ]
-        return pl.concat(frames) if frames else pl.DataFrame(schema=self._launch_schema | CELL_SCHEMA | LOST_NODES)
+        return self._cells
 
-    def _on_its_nodes(self, launch: StoredLaunch, cells: pl.DataFrame) -> pl.DataFrame:
-        """Return the cells of a launch with the nodes that they lacked, and with the words of today for what tells them apart."""
-        lost = lost_by(self.manifest.losses, launch.block)
+    @cached_property
+    def _cells(self) -> pl.DataFrame:
+        frames = [read_cells(launch.directory) for launch in self.launches]
+        if not frames:
+            return pl.DataFrame(schema=self._launch_schema | CELL_SCHEMA | LOST_NODES)
+        of_launch = np.repeat(np.arange(len(frames)), [frame.height for frame in frames])
+        launches = pl.DataFrame(
+            [
+                (*(one.launch_id, one.block, one.position, one.fabric, one.is_valid), one.origin.value, one.proof.value)
+                for one in self.launches
+            ],
+            schema=self._launch_schema,
+            orient="row",
+        )
+        blocks = [self.launches[index].block for index in of_launch]
+        named = launches[of_launch].hstack(pl.concat(frames).select(*CELL_SCHEMA))
+        return self._on_their_nodes(named, blocks)
+
+    def _on_their_nodes(self, cells: pl.DataFrame, blocks: Sequence[int]) -> pl.DataFrame:
+        """Return cells of these blocks with the nodes that they lacked, and with the words of today for what tells them apart."""
         nodes = [node.name for node in self.manifest.testbed.nodes]
-        rows = cells.select("pattern", "ranks", "parameters", "congestor").to_dicts()
-        for row in rows:
-            ranks = (*(row["ranks"] or ()), *_ranks_beside(row["congestor"]))
-            row["lost_nodes"] = lost if lost and has_moved(ranks, nodes, lost) else ()
-        variants = [variant_of(Pattern(row["pattern"]), stored_setup(row)) for row in rows]
+        lost_in = {block: lost_by(self.manifest.losses, block) for block in set(blocks)}
+        found: dict[tuple[Any, ...], tuple[str, tuple[str, ...]]] = {}  # a run repeats few of them in many launches
+        told = []
+        columns = ("pattern", "ranks", "parameters", "congestor")
+        for block, (pattern, ranks, *rest) in zip(blocks, cells.select(columns).iter_rows(), strict=True):
+            mark = (pattern, tuple(ranks or ()), *rest, lost_in[block])
+            if mark not in found:
+                row = dict(zip((*columns, "lost_nodes"), mark, strict=True))
+                if row["lost_nodes"] and not has_moved(
+                    (*row["ranks"], *_ranks_beside(row["congestor"])), nodes, row["lost_nodes"]
+                ):
+                    row["lost_nodes"] = ()
+                found[mark] = variant_of(Pattern(pattern), stored_setup(row)), row["lost_nodes"]
+            told.append(found[mark])
         return cells.with_columns(
-            pl.Series("variant", variants, dtype=cells.schema["variant"]),
-            pl.Series("lost_nodes", [row["lost_nodes"] for row in rows], dtype=LOST_NODES["lost_nodes"]),
+            pl.Series("variant", [variant for variant, _ in told], dtype=cells.schema["variant"]),
+            pl.Series("lost_nodes", [lost for _, lost in told], dtype=LOST_NODES["lost_nodes"]),
         )
 
     def samples(self) -> pl.LazyFrame:
@@ -361,7 +388,7 @@ class Run:
     def _launch_directories(self) -> list[Path]:
         return sorted(path for path in (self.path / LAUNCHES).glob("*") if path.is_dir())
 
-    @property
+    @cached_property
     def _launch_ids(self) -> pl.Enum:
         return pl.Enum([launch.launch_id for launch in self.launches])
 
@@ -381,16 +408,6 @@ class Run:
             "origin": pl.Enum([origin.value for origin in Origin]),
             "proof": pl.Enum([proof.value for proof in Proof]),
         }
-
-    def _of_launch(self, launch: StoredLaunch) -> list[pl.Expr]:
-        values = (
-            *(launch.launch_id, launch.block, launch.position, launch.fabric, launch.is_valid),
-            *(launch.origin.value, launch.proof.value),
-        )
-        return [
-            pl.lit(value, dtype=dtype).alias(name)
-            for (name, dtype), value in zip(self._launch_schema.items(), values, strict=True)
-        ]
 
 
 LOST_NODES: Schema = {"lost_nodes": pl.List(pl.String)}

@@ -116,6 +116,43 @@ def counted_batches(
         yield counted_samples(directory, cells.filter(pl.col("cell").is_in(numbers)), phase).collect()
 
 
+AT_ONCE = 100
+"""Launches whose samples are read together: each holds a file open."""
+
+
+def counted_launches(launches: Sequence[tuple[Path, int, pl.DataFrame]]) -> Iterator[pl.DataFrame]:
+    """Yield what `counted_batches` yields of each launch, of small ones some together, with the launch's number as `launch`.
+
+    A launch is its directory, how many samples it has, and its cells that count.
+    """
+    portion: list[int] = []
+    for number, (directory, rows, cells) in enumerate(launches):
+        if rows > MOST_AT_ONCE:
+            for batch in counted_batches(directory, rows, cells):
+                yield batch.select(pl.lit(number, dtype=pl.UInt32).alias("launch"), pl.all())
+            continue
+        if len(portion) == AT_ONCE or sum(launches[one][1] for one in portion) + rows > MOST_AT_ONCE:
+            yield _together(launches, portion)
+            portion = []
+        portion.append(number)
+    if portion:
+        yield _together(launches, portion)
+
+
+def _together(launches: Sequence[tuple[Path, int, pl.DataFrame]], numbers: Sequence[int]) -> pl.DataFrame:
+    def named(frame: pl.LazyFrame, number: int) -> pl.LazyFrame:
+        return frame.with_columns(launch=pl.lit(number, dtype=pl.UInt32))
+
+    samples = pl.concat([named(scan_samples(launches[number][0]), number) for number in numbers])
+    cells = pl.concat([named(launches[number][2].lazy().select("cell", *VALUE_COLUMNS), number) for number in numbers])
+    return (
+        samples.filter(pl.col("phase") == Phase.MEASURED.value, ~pl.col("missed"))
+        .join(cells, on=["launch", "cell"], maintain_order="left")
+        .select("launch", "cell", "time_ns", "bytes", value=sample_value())
+        .collect()
+    )
+
+
 def channel_batches(directory: Path, cells: Sequence[int]) -> Iterator[pl.LazyFrame]:
     """Yield the channels of a launch's cells, some at a time and each of them whole, unread: it may have more than memory holds."""
     scan = scan_channels(directory).filter(pl.col("cell").is_in(cells))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, isnan
 
@@ -67,19 +67,17 @@ def compare_all(
     more blocks are another look, at `next_level`.
     """
     level = confidence if level is None else level
-    subjects: list[tuple[Pairing, CellKey | Curve]] = []
-    for pairing in pairings:
-        subjects += [(pairing, key) for key in pairing.keys]
-        subjects += [(pairing, curve) for curve in curves_of(pairing.keys)]
+    subjects = [(pairing, subject) for pairing in pairings for subject in _subjects(pairing)]
     if not subjects:
         return [], []
-    ratios = _joined([_ratios(pairing, subject, confidence) for pairing, subject in subjects])
+    ratios = _joined([_ratios(pairing, _subjects(pairing), confidence) for pairing in pairings])
     met = np.array([met_by(pairing, _keys(subject)) for pairing, subject in subjects])
     raw, groups = _in_both_groups(subjects, p_values_of(ratios, margin), margin)
     adjusted = adjusted_with_control(raw, np.array([_layer(subject) is Layer.MEMORY for _, subject in subjects]))
     codes = decision_codes(ratios, adjusted, margin, level, met)
     unresolved = is_unresolved(ratios, margin)
     more = blocks_to_settle(ratios, raw, adjusted, margin, level if next_level is None else next_level)
+    levels = {id(pairing): _levels(pairing, confidence) for pairing in pairings}
     made = [
         _comparison(
             pairing,
@@ -88,7 +86,8 @@ def compare_all(
             DECISIONS[codes[index]],
             float(more[index]),
             groups.get(index),
-            confidence,
+            {} if isinstance(subject, Curve) else levels[id(pairing)][subject],
+            int(met[index]),
             is_unresolved=bool(unresolved[index]),
         )
         for index, (pairing, subject) in enumerate(subjects)
@@ -122,14 +121,29 @@ def _layer(subject: CellKey | Curve) -> Layer:
     return subject.keys[0].layer if isinstance(subject, Curve) else subject.layer
 
 
-def _ratios(pairing: Pairing, subject: CellKey | Curve, confidence: float) -> Ratios:
-    keys = _keys(subject)
-    rounding = rounding_over(pairing, keys)
-    if pairing.is_paired:
-        fitted = fitted_to(pairing.a.cells[keys[0]], pairing.b.cells[keys[0]])
-        return paired_ratios(_log_ratios(pairing, subject), confidence, rounding=rounding, fitted=fitted)
-    sides = [pairing.log_values(key) for key in keys]
-    log_a, log_b = _mean_over_sizes([a for a, _ in sides]), _mean_over_sizes([b for _, b in sides])
+def _subjects(pairing: Pairing) -> list[CellKey | Curve]:
+    """Return what two sides are compared in: every cell, then every curve."""
+    return [*pairing.keys, *curves_of(pairing.keys)]
+
+
+def _ratios(pairing: Pairing, subjects: Sequence[CellKey | Curve], confidence: float) -> Ratios:
+    """Return the ratios of all that two sides are compared in, an entry for each."""
+    keys = [_keys(subject) for subject in subjects]
+    rounding = Rounding.joined([rounding_over(pairing, those) for those in keys])
+    if not subjects or pairing.is_paired:
+        rows = np.array([_log_ratios(pairing, subject) for subject in subjects]).reshape(len(subjects), -1)
+        fitted = [fitted_to(pairing.a.cells[those[0]], pairing.b.cells[those[0]]) for those in keys]
+        places = {one: [place for place, other in enumerate(fitted) if other == one] for one in dict.fromkeys(fitted)}
+        parts = [
+            paired_ratios(rows[those], confidence, rounding=rounding.part(those), fitted=one)
+            for one, those in places.items()
+        ]
+        order = np.argsort(np.array([place for those in places.values() for place in those], dtype=np.int64))
+        return _joined(parts, order)
+    log_a, log_b = (
+        np.stack([_mean_over_sizes([pairing.log_values(key)[side] for key in those]) for those in keys])
+        for side in (0, 1)
+    )
     return unpaired_ratios(log_a, log_b, confidence, rounding=rounding, is_alike=pairing.are_runs)
 
 
@@ -158,9 +172,10 @@ def _mean_over_sizes(rows: Sequence[Floats]) -> Floats:
     return np.asarray(np.mean(np.stack(rows), axis=0), dtype=np.float64)
 
 
-def _joined(parts: Sequence[Ratios]) -> Ratios:
+def _joined(parts: Sequence[Ratios], order: NDArray[np.int64] | None = None) -> Ratios:
     names = Ratios.__dataclass_fields__
-    return Ratios(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
+    whole = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+    return Ratios(**(whole if order is None else {name: values[order] for name, values in whole.items()}))
 
 
 def _in_both_groups(
@@ -300,7 +315,8 @@ def _comparison(
     decision: Decision,
     more_blocks: float,
     groups: LaunchGroups | None,
-    confidence: float,
+    levels: Mapping[str, float | None],
+    met: int,
     *,
     is_unresolved: bool,
 ) -> Comparison:
@@ -321,7 +337,7 @@ def _comparison(
         unit=(key.workload.unit if key.workload is not None else "") or key.metric.unit,
         fabric_a=pairing.a.name,
         fabric_b=pairing.b.name,
-        **({} if is_curve else _levels(pairing, key, confidence)),
+        **levels,
         ratio=float(row.ratios.ratio[row.index]),
         ratio_low=row.of(row.ratios.low),
         ratio_high=row.of(row.ratios.high),
@@ -333,7 +349,7 @@ def _comparison(
         launches=launches,
         replication=pairing.replication,
         more_blocks_needed=int(more_blocks) if can_be_settled and not isnan(more_blocks) else None,
-        met=met_by(pairing, keys),
+        met=met,
         deviation=row.of(row.ratios.log_deviation),
         freedom=row.of(row.ratios.degrees_of_freedom),
         rounding_bound=row.of(row.ratios.rounding_bound),
@@ -349,7 +365,7 @@ def _comparison(
                 if groups is not None
                 else ()
             ),
-            *_unseen(verdict, met_by(pairing, keys)),
+            *_unseen(verdict, met),
         ),
     )
 
@@ -360,18 +376,35 @@ def printed_step(pairing: Pairing, keys: Sequence[CellKey]) -> float | None:
     return max((step for step in steps if step is not None), default=None)
 
 
-def _levels(pairing: Pairing, key: CellKey, confidence: float) -> dict[str, float | None]:
-    """Return the level of each side: the geometric mean of the very values that the ratio is made of, so that they agree."""
-    levels: dict[str, float | None] = {}
-    log_a, log_b = pairing.log_values(key)
-    if pairing.is_paired:
-        is_pair = ~(np.isnan(log_a) | np.isnan(log_b))
-        log_a, log_b = log_a[is_pair], log_b[is_pair]
-    for letter, logs, side in (("a", log_a, pairing.a), ("b", log_b, pairing.b)):
-        level = paired_ratios(logs[np.newaxis, :], confidence, rounding=side.cells[key].rounding)
-        for name, values in (("value", level.ratio), ("low", level.low), ("high", level.high)):
-            levels[f"{name}_{letter}"] = number(float(values[0]))
+def _levels(pairing: Pairing, confidence: float) -> dict[CellKey, dict[str, float | None]]:
+    """Return the level of each side in each cell: the geometric mean of the values that the ratio is made of, so they agree."""
+    levels: dict[CellKey, dict[str, float | None]] = {key: {} for key in pairing.keys}
+    whole: list[CellKey] = []
+    for key in pairing.keys:
+        is_pair = ~np.isnan(pairing.log_ratios(key)) if pairing.is_paired else None
+        if is_pair is None or is_pair.all():
+            whole.append(key)
+        else:
+            _add_levels(pairing, [key], confidence, is_pair, levels)
+    if whole:
+        _add_levels(pairing, whole, confidence, slice(None), levels)
     return levels
+
+
+def _add_levels(
+    pairing: Pairing,
+    keys: Sequence[CellKey],
+    confidence: float,
+    chosen: NDArray[np.bool_] | slice,
+    levels: dict[CellKey, dict[str, float | None]],
+) -> None:
+    """Add the levels of cells in the blocks that were chosen."""
+    for side, letter, of in ((0, "a", pairing.a), (1, "b", pairing.b)):
+        logs = np.stack([pairing.log_values(key)[side][chosen] for key in keys])
+        found = paired_ratios(logs, confidence, rounding=Rounding.joined([of.cells[key].rounding for key in keys]))
+        for name, values in (("value", found.ratio), ("low", found.low), ("high", found.high)):
+            for key, value in zip(keys, values, strict=True):
+                levels[key][f"{name}_{letter}"] = number(float(value))
 
 
 def withheld(verdict: Verdict, thin: Sequence[str], pairing: Pairing, keys: Sequence[CellKey]) -> Verdict:

@@ -309,8 +309,7 @@ def impossible(side: Side, cell: CellMeasured, level: float | None = None) -> Do
 
     Shown are the median of its launches and their geometric mean, or that of some of them: `level`.
     """
-    shown = (float(np.nanmedian(cell.launch_values)), float(np.exp(np.nanmean(cell.log_values))), level)
-    found = (excess_of(side, cell, value) for value in shown if value is not None and not np.isnan(value))
+    found = (excess_of(side, cell, one) for one in (*cell.typical, level) if one is not None and not np.isnan(one))
     return next((one.doubt for one in found if one is not None and not one.is_tolerated), None)
 
 

@@ -133,6 +133,11 @@ class CellMeasured:
         """What the step of its values makes of their logarithms."""
         return Rounding.of(self.step_share)
 
+    @cached_property
+    def typical(self) -> tuple[float, float]:
+        """The median of its launches' values, and their geometric mean."""
+        return float(np.nanmedian(self.launch_values)), float(np.exp(np.nanmean(self.log_values)))
+
     def happened(self, event: PortEvent) -> int | None:
         """Return how often something happened at the ports in all launches; None where no launch tells."""
         told = self.port_events.get(event)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import combinations
 
 import numpy as np
@@ -40,6 +40,9 @@ class Pairing:
     """Block and subject of halves that were measured too far apart in time to be a pair."""
     sessions: BlockSessions = field(default_factory=dict)
     """In which session of its run each block of each subject was measured, where that is known."""
+    _log_values: dict[CellKey, tuple[Floats, Floats]] = field(default_factory=dict, init=False, repr=False)
+    _log_ratios: dict[CellKey, Floats] = field(default_factory=dict, init=False, repr=False)
+    """What was asked for once, as each part of the analysis asks again."""
 
     @property
     def is_paired(self) -> bool:
@@ -80,8 +83,14 @@ class Pairing:
 
     def blocks_left_out(self, key: CellKey) -> set[int]:
         """Return the blocks in which the halves of a cell lie too far apart in time to be a pair."""
-        subject = self.a.cells[key].subject
-        return {block for block, of in self.left_out if of == subject}
+        return self._left_out.get(self.a.cells[key].subject, set())
+
+    @cached_property
+    def _left_out(self) -> dict[str, set[int]]:
+        found: dict[str, set[int]] = defaultdict(set)
+        for block, subject in self.left_out:
+            found[subject].add(block)
+        return found
 
     def session_means(self, key: CellKey, log_ratios: Floats) -> Floats:
         """Return the mean of each session's log ratios, which follow the shared blocks; a single one where no other is known."""
@@ -92,7 +101,11 @@ class Pairing:
 
     def log_values(self, key: CellKey) -> tuple[Floats, Floats]:
         """Return the logarithms of both sides' values: aligned by block where paired, of each run, or of each launch."""
-        return self.replicates(key, self.a.cells[key].log_values, self.b.cells[key].log_values)
+        found = self._log_values.get(key)
+        if found is None:
+            found = self.replicates(key, self.a.cells[key].log_values, self.b.cells[key].log_values)
+            self._log_values[key] = found
+        return found
 
     def replicates(self, key: CellKey, log_a: Floats, log_b: Floats) -> tuple[Floats, Floats]:
         """Return a value for each replicate, of two arrays of a cell that follow the sides' blocks; NaN for halves of no pair."""
@@ -101,21 +114,24 @@ class Pairing:
         if self.replication is Replication.RUNS:
             return run_means(log_a, self.a.run_of), run_means(log_b, self.b.run_of)
         kept_a, kept_b = log_a[self._places[0]], log_b[self._places[1]]
-        if self.left_out:
-            is_no_pair = np.isin(self.shared_blocks, list(self.blocks_left_out(key)))
+        if apart := self.blocks_left_out(key):
+            is_no_pair = np.isin(self.shared_blocks, list(apart))
             kept_a[is_no_pair] = kept_b[is_no_pair] = np.nan
         return kept_a, kept_b
 
     def log_ratios(self, key: CellKey) -> Floats:
         """Return a log ratio for each block; unpaired values are independent, so any pairing of them is as good."""
-        log_a, log_b = self.log_values(key)
-        shorter = min(log_a.size, log_b.size)
-        return np.asarray(log_b[:shorter] - log_a[:shorter], dtype=np.float64)
+        found = self._log_ratios.get(key)
+        if found is None:
+            log_a, log_b = self.log_values(key)
+            shorter = min(log_a.size, log_b.size)
+            found = self._log_ratios[key] = np.asarray(log_b[:shorter] - log_a[:shorter], dtype=np.float64)
+        return found
 
 
 def pair(a: Side, b: Side) -> Pairing:
     """Return the pairing of two sides: by block if they come from one run, by run where either side has several."""
-    keys = tuple(sorted(set(a.cells) & set(b.cells), key=in_order))
+    keys = tuple(key for key in a.cells if key in b.cells)  # which are in order
     if a.run is b.run:
         return Pairing(a, b, Replication.BLOCKS, keys, mispaired(a, b), sessions_of(a.run.launches))
     return Pairing(a, b, replication_of(len(a.runs), len(b.runs)), keys)
@@ -134,9 +150,10 @@ def all_pairs(sides: Sequence[Side]) -> list[Pairing]:
     return [pair(a, b) for a, b in combinations(sides, 2)]
 
 
-def curves_of(keys: Sequence[CellKey]) -> list[Curve]:
+@lru_cache(maxsize=256)  # the pairs of a run have the same cells
+def curves_of(keys: tuple[CellKey, ...]) -> tuple[Curve, ...]:
     """Return the curves of at least two sizes."""
     groups: dict[CellKey, list[CellKey]] = defaultdict(list)
     for key in keys:
         groups[key.model_copy(update={"message_bytes": 0})].append(key)
-    return [Curve(tuple(sorted(group, key=in_order))) for group in groups.values() if len(group) > 1]
+    return tuple(Curve(tuple(sorted(group, key=in_order))) for group in groups.values() if len(group) > 1)

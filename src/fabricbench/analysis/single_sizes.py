@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import groupby, pairwise
 from math import exp, log1p
 
 from fabricbench.analysis.comparing import verdict_of
 from fabricbench.analysis.effects import Compared, ErrorRates, log_ratio_of, log_ratio_over
-from fabricbench.analysis.findings import Comparison, Effect, Letter, PairEffect, Verdict, is_basic
+from fabricbench.analysis.findings import CellKey, Comparison, Effect, Letter, PairEffect, Verdict, is_basic
 from fabricbench.analysis.node_sets import blocks_of, on_leading_nodes
 from fabricbench.analysis.pairing import Pairing
 from fabricbench.analysis.rows import MET_BY_USERS, layer_name
@@ -35,8 +36,9 @@ def usable_sizes(compared: Compared) -> list[Comparison]:
     keys = dict.fromkeys(key for side in compared.sides for key in side.cells)
     leading = set(on_leading_nodes(keys, blocks_of(compared.sides)))
 
-    def is_void(one: Comparison, fabric: str) -> bool:
-        cell = sides[fabric].cells.get(one.key)
+    @cache
+    def is_void(key: CellKey, fabric: str) -> bool:
+        cell = sides[fabric].cells.get(key)
         return cell is None or any(doubt.is_void for doubt in compared.judge(sides[fabric], cell, False, None))
 
     return [
@@ -44,9 +46,9 @@ def usable_sizes(compared: Compared) -> list[Comparison]:
         for one in compared.cells
         if one.layer is not Layer.MEMORY
         and is_basic(one)
-        and one.key in leading
-        and not is_void(one, one.fabric_a)
-        and not is_void(one, one.fabric_b)
+        and (key := one.key) in leading
+        and not is_void(key, one.fabric_a)
+        and not is_void(key, one.fabric_b)
     ]
 
 

@@ -138,11 +138,12 @@ def survivors(sides: Sequence[Side], keys: Sequence[CellKey]) -> tuple[tuple[str
 def _lost_starts(side: Side, sides: Sequence[Side], subject: str) -> tuple[int, int]:
     """Return how many starts of a side gave nothing that counts, and of how many; of one run beside what the other side has."""
     beside = [side, *(one for one in sides if one is not side and one.run is side.run)]
-    accounts = [account for one in beside if (account := one.account_of(subject)) is not None]
-    if side.account_of(subject) is None:
-        return 0, 0
-    mine = starts_of(accounts)[0]
-    return mine.lost, mine.starts
+    mark = (subject, *(one.name for one in beside))
+    if mark not in side.lost_starts:
+        accounts = [account for one in beside if (account := one.account_of(subject)) is not None]
+        mine = starts_of(accounts)[0] if side.account_of(subject) is not None else None
+        side.lost_starts[mark] = (0, 0) if mine is None else (mine.lost, mine.starts)
+    return side.lost_starts[mark]
 
 
 def _failed_jobs(side: Side, keys: Sequence[CellKey]) -> tuple[int, int]:

@@ -204,6 +204,8 @@ class Side:
     run_of: tuple[int, ...] = ()
     left_out: tuple[str, ...] = ()
     accounts: tuple[SubjectAccount, ...] = ()
+    lost_starts: dict[tuple[str, ...], tuple[int, int]] = field(default_factory=dict, init=False, repr=False)
+    """Of a subject, beside the sides named: how many of its starts gave nothing, and of how many; kept by `lost_launches`."""
 
     def __post_init__(self) -> None:
         self.runs = self.runs or (self.run,)

@@ -50,6 +50,7 @@ from fabricbench.record.run_account import SubjectAccount
 from fabricbench.record.store import Run, StoredLaunch
 from fabricbench.record.values import NO_VALUE, SUMS, VALUE_COLUMNS, counted_launches, launch_value
 from fabricbench.statistics.dependence import effective_samples, side_autocorrelation
+from fabricbench.statistics.order import quantile_of_sorted
 
 
 @dataclass
@@ -344,11 +345,12 @@ def _read_rows(
             continue
         named[launch.launch_id, row["cell"]] = key
         part.facts = part.facts or _facts(row)
-        for name, value in json.loads(row["values"] or "{}").items():
+        for name, value in _told(row["values"]).items():
             part.extras.setdefault(name, np.full_like(part.launch_values, np.nan))[index] = value
-        for event, number in (events_of(json.loads(row["port_state"] or "{}")) or {}).items():
+        for event, number in (events_of(_told(row["port_state"])) or {}).items():
             part.port_events.setdefault(event, np.full_like(part.launch_values, np.nan))[index] = number
-        part.rdma |= dict.fromkeys(RDMA_ATTACHMENTS.validate_json(row["rdma"] or "[]"))
+        if row["rdma"] not in (None, "[]"):
+            part.rdma |= dict.fromkeys(RDMA_ATTACHMENTS.validate_json(row["rdma"]))
         for name in COUNTS:
             part.counts[name] += row[name] or 0
         if (late := launch.summary.facts.lateness.get(row["cell"])) is not None:
@@ -357,6 +359,11 @@ def _read_rows(
         if clock is not None:
             part.resolution_ns = max(part.resolution_ns, clock.resolution_ns)
             part.overhead_ns = max(part.overhead_ns, clock.overhead_ns)
+
+
+def _told(text: str | None) -> dict[str, Any]:
+    """Return what a column of JSON tells, an object; most tell nothing."""
+    return {} if text in (None, "{}") else json.loads(text)
 
 
 def _add_printed(part: _Parts, index: int, row: dict[str, Any]) -> None:
@@ -399,25 +406,22 @@ def _read_samples(
 
 def _add(part: _Parts, index: int, key: CellKey, values: Floats) -> None:
     part.count += values.size
-    if (without := np.isnan(values)).any():
-        values = values[~without]
+    ordered = np.sort(values)
+    if ordered.size and np.isnan(ordered[-1]):
+        values = values[~np.isnan(values)]
+        ordered = ordered[: values.size]
     if not values.size:
         return
-    part.values.append(values)
-    part.autocorrelations.append((values.size, side_autocorrelation(values)))
-    if not part.tails:
-        part.tails = {tail: np.full_like(part.launch_values, np.nan) for tail in TAILS}
-    for tail, bad in zip(TAILS, _worst(values, is_time=key.metric.is_time), strict=True):
-        part.tails[tail][index] = bad
+    part.values.append(ordered)
+    median = (ordered[(ordered.size - 1) // 2] + ordered[ordered.size // 2]) / 2
+    part.autocorrelations.append((values.size, side_autocorrelation(values, median)))
+    for tail in TAILS:
+        bad = quantile_of_sorted(ordered, tail if key.metric.is_time else 1.0 - tail)
+        part.tails.setdefault(tail, np.full_like(part.launch_values, np.nan))[index] = bad
     if key.metric.is_time:
         if part.means is None:
             part.means = np.full_like(part.launch_values, np.nan)
         part.means[index] = values.mean()
-
-
-def _worst(values: Floats, *, is_time: bool) -> list[float]:
-    """Return of each of TAILS the time that so many samples stay below, or the rate that they stay above."""
-    return [float(one) for one in np.quantile(values, TAILS if is_time else [1.0 - tail for tail in TAILS])]
 
 
 def _times_of(run: Run) -> Times:

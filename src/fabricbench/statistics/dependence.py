@@ -20,11 +20,14 @@ LARGEST_EXACT = 60
 """Blocks up to which Kendall's distribution is counted exactly."""
 
 
-def side_autocorrelation(samples: Floats) -> float:
-    """Return the lag-1 autocorrelation of "above the median", which spikes cannot distort; 0 for fewer than 4 samples."""
+def side_autocorrelation(samples: Floats, median: float | None = None) -> float:
+    """Return the lag-1 autocorrelation of "above the median", which spikes cannot distort; 0 for fewer than 4 samples.
+
+    `median` is that of the samples, where it is known.
+    """
     if samples.size < 4:
         return 0.0
-    centred = (samples > np.median(samples)).astype(np.float64)
+    centred = (samples > (np.median(samples) if median is None else median)).astype(np.float64)
     centred -= centred.mean()
     variance = float(np.dot(centred, centred))
     return float(np.dot(centred[1:], centred[:-1])) / variance if variance > 0 else 0.0

@@ -45,7 +45,7 @@ def quantile_interval(values: Floats, probability: float, confidence: float = 0.
     ordered = np.sort(values[~np.isnan(values)])
     if ordered.size == 0:
         return Estimate(float("nan"), None, None)
-    value = float(np.quantile(ordered, probability))
+    value = quantile_of_sorted(ordered, probability)
     ranks = enclosing_ranks(ordered.size, probability, confidence)
     if ranks is None:
         return Estimate(value, None, None)
@@ -85,3 +85,12 @@ def _weight_of_inner(count: int, outer: int, confidence: float) -> float:
     gamma_inner = 1.0 - 2.0 * float(special.bdtr(outer, count, 0.5))
     share = (gamma_outer - confidence) / (gamma_outer - gamma_inner)
     return (count - outer) * share / (outer + (count - 2 * outer) * share)
+
+
+def quantile_of_sorted(ordered: Floats, probability: float) -> float:
+    """Return what `np.quantile` does of sorted values (type 7), bit by bit, without the 70 microseconds that it takes."""
+    place = (ordered.size - 1) * probability
+    lower = int(place)
+    below, above = float(ordered[lower]), float(ordered[min(lower + 1, ordered.size - 1)])
+    share, step = place - lower, above - below
+    return below + step * share if share < 0.5 else above - step * (1.0 - share)  # as numpy rounds

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import ModelWrapValidatorHandler, SerializerFunctionWrapHandler, model_serializer, model_validator
@@ -363,7 +364,7 @@ class Comparison(OfCell):
     notes: tuple[Doubt, ...] = ()
     """What qualifies the verdict: `3 of 6 launches on myrinet gave nothing`."""
 
-    @property
+    @cached_property
     def key(self) -> CellKey:
         """The cell, or what the cells of a curve have in common."""
         return CellKey.model_construct(message_bytes=self.message_bytes or 0, **self.of_any_size)

@@ -8,7 +8,7 @@ parquet.thrift), read here field by field within the bytes that there are.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -18,6 +18,8 @@ MOST_FOOTER_BYTES = 16 * 1024 * 1024
 HEADER_BYTES = 4096
 """Read of each page at first; statistics of long texts make a header longer."""
 MOST_HEADER_BYTES = 1024 * 1024
+SMALL_BYTES = 1024 * 1024
+"""A file that is read at once: most are, and have a page for each of forty columns."""
 MOST_DEPTH = 12
 """Structures within one another; Parquet's have six."""
 
@@ -42,8 +44,9 @@ def check_parquet_size(path: Path, most_rows: int, most_values: int, most_bytes:
 
     Where footer and pages differ the larger counts. OSError where there is no file.
     """
-    with path.open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
+    with path.open("rb") as stored:
+        size = os.fstat(stored.fileno()).st_size
+        file = BytesIO(stored.read(size)) if size <= SMALL_BYTES else stored
         footer = _footer(file, size)
         _check(_number(footer, ROWS), most_rows, "rows")
         values: dict[int, int] = {}
@@ -72,7 +75,7 @@ def _footer(file: BinaryIO, size: int) -> Fields:
         raise ValueError("it is no Parquet file")
     file.seek(size - 8 - length)
     try:
-        return _Reader(file.read(length)).structure()
+        return _structure(file.read(length), 0)[0]
     except IndexError:
         raise ValueError("its footer is not whole") from None
 
@@ -99,12 +102,11 @@ def _chunk(file: BinaryIO, size: int, chunk: Any) -> tuple[int, int]:
 def _header(file: BinaryIO, at: int, end: int) -> tuple[int, Fields]:
     for most in (HEADER_BYTES, MOST_HEADER_BYTES):
         file.seek(at)
-        reader = _Reader(file.read(min(most, end - at)))
         try:
-            header = reader.structure()
+            header, length = _structure(file.read(min(most, end - at)), 0)
         except IndexError:
             continue
-        return reader.at, header
+        return length, header
     raise ValueError("the header of a page of it is not whole")
 
 
@@ -122,66 +124,83 @@ def _list(fields: Any, field: int) -> list[Any]:
     return found
 
 
-class _Reader:
-    """Reads a structure of the compact protocol; IndexError where the bytes end before it does."""
+def _structure(content: bytes, at: int, depth: int = 0) -> tuple[Fields, int]:
+    """Return the fields of a structure of the compact protocol by their numbers, and where it ends.
 
-    def __init__(self, content: bytes) -> None:
-        self._content = content
-        self.at = 0
+    IndexError where the bytes end before it does. A footer has thousands of numbers, so most are read here and not one call deeper.
+    """
+    if depth > MOST_DEPTH:
+        raise ValueError("its metadata is nested too deep")
+    found: Fields = {}
+    number = 0
+    while head := content[at]:
+        at += 1
+        if head >> 4:
+            number += head >> 4
+        else:
+            number, at = _signed(content, at)
+        kind = head & 0x0F
+        if kind in (4, 5, 6):
+            if (byte := content[at]) < 0x80:
+                found[number] = (byte >> 1) ^ -(byte & 1)
+                at += 1
+            else:
+                found[number], at = _signed(content, at)
+        elif kind in (1, 2):
+            found[number] = kind == 1
+        else:
+            found[number], at = _value(content, at, kind, depth)
+    return found, at + 1
 
-    def structure(self, depth: int = 0) -> Fields:
-        """Return the fields by their numbers."""
-        if depth > MOST_DEPTH:
-            raise ValueError("its metadata is nested too deep")
-        found: Fields = {}
-        number = 0
-        while head := self._byte():
-            number = number + (head >> 4) if head >> 4 else self._signed()
-            kind = head & 0x0F
-            found[number] = kind == 1 if kind in (1, 2) else self._value(kind, depth)
-        return found
 
-    def _value(self, kind: int, depth: int) -> Any:
-        match kind:
-            case 1 | 2 | 3:
-                return self._byte()
-            case 4 | 5 | 6:
-                return self._signed()
-            case 7 | 8:
-                self._skip(8 if kind == 7 else self._unsigned())
-                return None
-            case 9 | 10:
-                return list(self._elements(depth))
-            case 12:
-                return self.structure(depth + 1)
-        raise ValueError(f"its metadata holds a value of kind {kind}")
+def _value(content: bytes, at: int, kind: int, depth: int) -> tuple[Any, int]:
+    match kind:
+        case 1 | 2 | 3:
+            return content[at], at + 1
+        case 4 | 5 | 6:
+            return _signed(content, at)
+        case 7:
+            return None, _after(content, at + 8)
+        case 8:
+            length, at = _unsigned(content, at)
+            return None, _after(content, at + length)
+        case 9 | 10:
+            return _elements(content, at, depth)
+        case 12:
+            return _structure(content, at, depth + 1)
+    raise ValueError(f"its metadata holds a value of kind {kind}")
 
-    def _elements(self, depth: int) -> Iterator[Any]:
-        head = self._byte()
-        count = head >> 4 if head >> 4 != 0x0F else self._unsigned()
-        for _ in range(count):  # each takes a byte at least, so that it ends with the bytes that there are
-            yield self._value(head & 0x0F, depth + 1)
 
-    def _skip(self, length: int) -> None:
-        if self.at + length > len(self._content):
-            raise IndexError
-        self.at += length
+def _elements(content: bytes, at: int, depth: int) -> tuple[list[Any], int]:
+    head = content[at]
+    count, at = (head >> 4, at + 1) if head >> 4 != 0x0F else _unsigned(content, at + 1)
+    found = []
+    for _ in range(count):  # each takes a byte at least, so that it ends with the bytes that there are
+        value, at = _value(content, at, head & 0x0F, depth)
+        found.append(value)
+    return found, at
 
-    def _byte(self) -> int:
-        self.at += 1
-        return self._content[self.at - 1]
 
-    def _unsigned(self) -> int:
-        found = shift = 0
-        while True:
-            byte = self._byte()
-            found |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return found
-            shift += 7
-            if shift > 63:
-                raise ValueError("its metadata holds a number of more than 64 bits")
+def _after(content: bytes, at: int) -> int:
+    """Return a place behind what is passed over."""
+    if at > len(content):
+        raise IndexError
+    return at
 
-    def _signed(self) -> int:
-        found = self._unsigned()
-        return (found >> 1) ^ -(found & 1)
+
+def _unsigned(content: bytes, at: int) -> tuple[int, int]:
+    found = shift = 0
+    while True:
+        byte = content[at]
+        at += 1
+        found |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return found, at
+        shift += 7
+        if shift > 63:
+            raise ValueError("its metadata holds a number of more than 64 bits")
+
+
+def _signed(content: bytes, at: int) -> tuple[int, int]:
+    found, at = _unsigned(content, at)
+    return (found >> 1) ^ -(found & 1), at

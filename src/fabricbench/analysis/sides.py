@@ -381,6 +381,8 @@ def _read_samples(
     done = [rows.filter(pl.col("status") == "done") for _, _, rows in launches]
     wanted = [(one.directory, one.summary.samples, rows) for (one, _, _), rows in zip(launches, done, strict=True)]
     for samples in counted_launches(wanted):
+        if samples.is_empty():  # every cell of the launches failed
+            continue
         sums = samples.group_by("launch", "cell").agg(SUMS)
         numbers = sums["launch"].unique().to_list()
         told = ("cell", *VALUE_COLUMNS)
@@ -397,8 +399,7 @@ def _read_samples(
                 part.launch_values[index] = value
         of_launch, cell, values = (samples[name].to_numpy() for name in ("launch", "cell", "value"))
         is_next = (cell[1:] != cell[:-1]) | (of_launch[1:] != of_launch[:-1])
-        borders = [0, *(np.flatnonzero(is_next) + 1), cell.size] if cell.size else []
-        for start, end in pairwise(borders):  # none where every cell of the launches failed
+        for start, end in pairwise([0, *(np.flatnonzero(is_next) + 1), cell.size]):
             launch, index, _ = launches[int(of_launch[start])]
             key = named[launch.launch_id, int(cell[start])]
             _add(parts[key], index, key, values[start:end])

@@ -93,6 +93,8 @@ BYTES_A_SAMPLE = 64
 MOST_CELLS, MOST_CELL_VALUES, MOST_CELL_BYTES = 100_000, 8_000_000, 256 * 1024 * 1024
 """Of a launch's cells: a value is a rank of a cell, say."""
 SMALL_BYTES = 4 * 1024 * 1024
+FEW_ROWS = 100_000
+"""Of a table that is decoded at once; a file of more goes through in pieces."""
 
 
 def most_bytes(rows: int | None) -> int:
@@ -117,25 +119,30 @@ def check_content(path: Path, rows: int | None = None) -> None:
     `rows` is how many its `launch.json` says; cells are looked at one by one instead.
     """
     wanted, later = PARQUET_SCHEMAS[path.name]
-    missing = lacking(_scanned(path).collect_schema(), wanted, later)
+    found = _scanned(path)
+    is_small = path.name == CELLS or (rows is not None and rows <= FEW_ROWS)
+    if is_small:  # decoded at once, and looked at as it is
+        found = found.collect(engine="in-memory").lazy()
+    there = found.collect_schema()
+    missing = lacking(there, wanted, later)
     if missing:
         raise ValueError(f"it lacks {', '.join(missing)}")
-    frame = scan_stored(path)
+    frame = found if there == wanted else in_schema(found, wanted, later)
     if path.name == CELLS:
-        check_cells(frame.collect())
+        check_cells(frame.collect(engine="in-memory"))
         return
     complete = [name for name in wanted if path.name == SAMPLES or name not in OF_A_CHANNELS_NUMBER]
-    # The largest of each column makes polars decode all of them, a piece at a time.
-    found = frame.select(
+    # Of a file that streams the largest of each column makes polars decode all of them, a piece at a time.
+    told = frame.select(
         pl.len().alias("rows"),
         pl.sum_horizontal(pl.col(complete).null_count()).alias("nulls"),
-        pl.all().max().name.prefix("largest "),
-    ).collect(engine="streaming")
-    if found["rows"][0] != rows:
-        raise ValueError(f"it has {found['rows'][0]} rows, {LAUNCH} says {rows}")
-    if found["nulls"][0]:
+        *([] if is_small else [pl.all().max().name.prefix("largest ")]),
+    ).collect(engine="in-memory" if is_small else "streaming")
+    if told["rows"][0] != rows:
+        raise ValueError(f"it has {told['rows'][0]} rows, {LAUNCH} says {rows}")
+    if told["nulls"][0]:
         raise ValueError("it has rows in which something is missing")
-    if path.name == CHANNELS and found["rows"][0] > MOST_CHANNELS:
+    if path.name == CHANNELS and told["rows"][0] > MOST_CHANNELS:
         one = pl.struct("cell", "source", "destination", "flow", "round").hash().approx_n_unique()
         channels = frame.select(one).collect(engine="streaming").item()
         if channels > MOST_CHANNELS:
@@ -143,7 +150,7 @@ def check_content(path: Path, rows: int | None = None) -> None:
                 f"it tells of about {channels:,} channels, and {MOST_CHANNELS:,} are the most that are read; Polars reads all of "
                 f'them: pl.scan_parquet("{path.name}")'
             )
-    if path.name == SAMPLES and found["rows"][0] > MOST_OF_A_CELL:
+    if path.name == SAMPLES and told["rows"][0] > MOST_OF_A_CELL:
         largest = frame.group_by("cell").len().select(pl.col("len").max()).collect(engine="streaming").item()
         if largest > MOST_OF_A_CELL:
             raise ValueError(f"a cell of it has {largest:,} samples, and {MOST_OF_A_CELL:,} are the most that are read")

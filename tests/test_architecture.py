@@ -204,7 +204,6 @@ CUTTING = {"split", "rsplit", "partition", "rpartition", "startswith", "endswith
 CUTS = {
     "analysis/caution/numbers.py": (1, "the reason of a failure, as the measurer told it"),
     "analysis/change.py": (3, "names of fields and of facts in the inventory"),
-    "analysis/gaps.py": (2, "the name of a launch"),
     "analysis/loads.py": (2, "a parameter as its workload writes it, and names in a definition"),
     "analysis/method.py": (5, "words of a command line"),
     "analysis/testbed_check.py": (1, "a sentence of a map within a sentence"),

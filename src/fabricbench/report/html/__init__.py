@@ -5,19 +5,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
 import vl_convert
 from jinja2 import Environment, FunctionLoader, StrictUndefined, select_autoescape
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from fabricbench.analysis.findings import Findings
 from fabricbench.printable import printable, shortened
 from fabricbench.report.first_screen import LOST
 from fabricbench.report.html.page import STILLS, build_page, packed
 from fabricbench.report.words import set_for_page
+from fabricbench.table import Table
 
 __all__ = ["render_html"]
 
@@ -63,6 +65,25 @@ def _without_acting(value: Any) -> Any:
     return printable(shortened(value, MOST_OF_A_TEXT)) if is_text else value
 
 
+def _rows(content: Table) -> Markup:
+    """Return the rows of a table: a page has tens of thousands, and many cells are alike."""
+    numeric, undecided = set(content.numeric), set(content.undecided)
+
+    @cache
+    def cell(text: str, column: int) -> str:
+        shown = escape(_without_acting(text))
+        if column in numeric:
+            set_apart = shown.replace(" (", Markup(" <small>("), 1)
+            return f"<td class=n>{set_apart}{'' if set_apart == shown else '</small>'}</td>"
+        return f"<td>{shown}</td>" if column else f'<th scope="row">{shown}</th>'
+
+    def row(number: int, cells: Sequence[str]) -> str:
+        mark = ' class="undecided"' if number in undecided else ""
+        return f"<tr{mark}>{''.join(cell(text, column) for column, text in enumerate(cells))}</tr>"
+
+    return Markup("\n").join(Markup(row(number, cells)) for number, cells in enumerate(content.rows))  # noqa: S704 - escaped
+
+
 @cache
 def environment() -> Environment:
     """Return what templates are filled by, our own beside it."""
@@ -75,5 +96,6 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["typographic"] = set_for_page
+    environment.filters["rows"] = _rows
     environment.globals |= {"LOST": LOST, "STILLS": STILLS}
     return environment

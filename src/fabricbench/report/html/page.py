@@ -5,11 +5,11 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
-from urllib.parse import quote
 
 from markupsafe import Markup
 
@@ -18,9 +18,9 @@ from fabricbench.analysis.findings import Findings, Grade, Severity
 from fabricbench.chapters.chapter import Chapter, NamedTables
 from fabricbench.model import Layer, Receive
 from fabricbench.printable import printable
-from fabricbench.report.comma_separated import comparisons_csv
+from fabricbench.report.comma_separated import DIGITS, comparisons_csv
 from fabricbench.report.drawing.engine import can_draw
-from fabricbench.report.drawing.figure import DARK, LIGHT, Ink, vega_config
+from fabricbench.report.drawing.figure import DARK, LIGHT, Ink, Spec, vega_config
 from fabricbench.report.figures import Figure, present
 from fabricbench.report.first_screen import (
     GRADE_SIGNS,
@@ -34,7 +34,7 @@ from fabricbench.report.first_screen import (
 from fabricbench.report.html.still import still
 from fabricbench.report.html.strips import strips_of
 from fabricbench.report.palette import SHAPE_PATHS, colour_range, column_of, shape_range
-from fabricbench.report.tables import comparison_table, crossover_table, fabric_table, inventory_table
+from fabricbench.report.tables import crossover_table, fabric_table, inventory_table
 from fabricbench.report.words import RECEIVE_WORDS, badge_words, facts_words, size_words
 from fabricbench.table import Table, table
 
@@ -125,7 +125,8 @@ class Page:
     notes: tuple[WarningGroup, ...]
     warning_words: str
     tables: dict[str, Table]
-    csv_address: str
+    packed_csv: Markup
+    """Every comparison, compressed: the script unpacks it."""
     data: str
     """What the script draws, compressed."""
     sections: tuple[Section, ...]
@@ -161,16 +162,19 @@ def build_page(findings: Findings) -> Page:
         notes=tuple(group for group in groups if group.severity is Severity.NOTE),
         warning_words=count_words(groups),
         tables={
-            "cells": comparison_table(findings, findings.cells),
             "crossovers": crossover_table(findings.crossovers),
             "fabrics": fabric_table(findings),
             "inventory": inventory_table(findings),
         },
-        csv_address=data_address(comparisons_csv(findings)),
+        packed_csv=packed(comparisons_csv(findings)),
         data=packed_json(
             {
                 "specs": {
-                    panel_id(figure.name, index): {"spec": panel.spec, "height": panel.height, "figure": figure.name}
+                    panel_id(figure.name, index): {
+                        "spec": _with_rows_once(panel.spec),
+                        "height": panel.height,
+                        "figure": figure.name,
+                    }
                     for figure in figures.values()
                     for index, panel in enumerate(figure.panels)
                 },
@@ -257,11 +261,6 @@ def panel_id(figure: str, index: int) -> str:
     return f"panel-{figure}-{index}"
 
 
-def data_address(text: str) -> Markup:
-    """Return an address that holds the text itself, so that a file opened from disk can offer it for download."""
-    return Markup(f"data:text/csv;charset=utf-8,{quote(text)}")  # noqa: S704 - nothing of it acts: it is quoted
-
-
 def _placed(figure: Figure, fabrics: tuple[Choice, ...]) -> PlacedFigure:
     of = {fabric.name: fabric for fabric in fabrics}
     first = sorted(range(len(figure.panels)), key=lambda index: figure.panels[index].is_folded)[
@@ -323,8 +322,37 @@ def _date(started: str) -> str:
 
 
 def packed_json(value: Any) -> Markup:
-    """Return a value as compressed JSON, in letters that can stand in any element."""
-    return packed(printable(json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)))
+    """Return a value as compressed JSON, in letters that can stand in any element, its numbers with DIGITS digits."""
+    return packed(printable(json.dumps(_rounded(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)))
+
+
+def _with_rows_once(spec: Spec) -> Spec:
+    """Return a view of which several layers name the rows that they share."""
+    shared: dict[str, Any] = {}
+    layers = []
+    for layer in spec.get("layer", ()):
+        rows = layer.get("data", {}).get("values")
+        if rows is not None:
+            name = next((name for name, other in shared.items() if other == rows), f"rows-{len(shared)}")
+            shared[name] = rows
+            layer = {**layer, "data": {"name": name}}
+        layers.append(layer)
+    return {**spec, "layer": layers, "datasets": shared} if shared else spec
+
+
+def _rounded(value: Any) -> Any:
+    """Return what is drawn with as many digits as can be seen; all of them would be half of what it takes.
+
+    A list of numbers is left as it is: those of a histogram are short already, and the most of a page.
+    """
+    kind = type(value)
+    if kind is float:
+        return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else value
+    if kind is dict:
+        return {name: one if type(one) is str else _rounded(one) for name, one in value.items()}
+    if kind is list and value and type(value[0]) in (dict, list):
+        return [_rounded(one) for one in value]
+    return value
 
 
 def packed(text: str) -> Markup:

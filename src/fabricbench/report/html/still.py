@@ -5,6 +5,7 @@ Mail previews, stored artifacts of a CI, browsers without JavaScript: all show t
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from functools import lru_cache
@@ -12,7 +13,7 @@ from functools import lru_cache
 import vl_convert
 from markupsafe import Markup
 
-from fabricbench.report.drawing.figure import LIGHT, Panel, vega_config
+from fabricbench.report.drawing.figure import LIGHT, Panel, Spec, vega_config
 
 WIDTH, WIDE = 300, 620
 """Pixels: of a panel among others, and of one that stands alone. The page scales them down, never up."""
@@ -25,6 +26,12 @@ SURPLUS = re.compile(
 """What Vega writes and a page's own style says, or nobody sees: half of the text."""
 LONG_NUMBER = re.compile(r"(\.\d\d)\d+")
 OWN_NAME = re.compile(r'(?<=id=")(?=(?:clip|gradient)_?\d)|(?<=url\(#)(?=(?:clip|gradient)_?\d)')
+
+
+MOST_MARKS = 2000
+"""Rows that are drawn as SVG: a picture of more is smaller, and made as fast, as pixels."""
+PIXELS = 1.5
+"""Of such a picture for each of the page's."""
 
 
 def still(panel: Panel, place: str, *, is_alone: bool) -> Markup:
@@ -41,6 +48,20 @@ def still(panel: Panel, place: str, *, is_alone: bool) -> Markup:
 
 @lru_cache(maxsize=KEPT)
 def _drawn(spec: str) -> str:
-    drawn = str(vl_convert.vegalite_to_svg(json.loads(spec)))
+    read = json.loads(spec)
+    if _marks(read) > MOST_MARKS:
+        return _as_pixels(read)
+    drawn = str(vl_convert.vegalite_to_svg(read))
     drawn = LONG_NUMBER.sub(r"\1", SURPLUS.sub("", drawn))
     return drawn.replace("<svg ", '<svg aria-hidden="true" ', 1)
+
+
+def _marks(spec: Spec) -> int:
+    """Return how many rows a view draws, those of its layers among them."""
+    return len(spec.get("data", {}).get("values", ())) + sum(map(_marks, spec.get("layer", ())))
+
+
+def _as_pixels(spec: Spec) -> str:
+    """Return a picture on its own white ground, which no scheme of the page's colours changes."""
+    image = base64.b64encode(vl_convert.vegalite_to_png({**spec, "background": LIGHT.background}, scale=PIXELS))
+    return f'<img alt="" aria-hidden="true" src="data:image/png;base64,{image.decode()}">'

@@ -21,6 +21,8 @@ from fabricbench.report.words import times_words, typographic
 WIDTH, LINE_HEIGHT, EDGE = 168.0, 13.0, 11.0
 POINT = 0.42
 """Scale of a shape, which is drawn 16 units wide."""
+MOST_SHOWN = 200
+"""Launches of which each has its point; of more, one for each half of a pixel."""
 MARGINS = 3
 """Of the axis to both sides of 1: differences of a percent must not fill the row as factors do."""
 AIR = 0.12
@@ -154,6 +156,15 @@ def _count_words(line: Line) -> str:
     return f"{shown}, {silent} gave nothing (×)" if silent else shown
 
 
+def _apart(blocks: Sequence[float], axis: Axis) -> Sequence[float]:
+    """Return the launches, of many those alone that stand apart: the others would lie under them."""
+    if len(blocks) <= MOST_SHOWN:
+        return blocks
+    return list(
+        {round(2 * axis.place(min(max(one, math.exp(axis.low)), math.exp(axis.high)))): one for one in blocks}.values()
+    )
+
+
 def _line(line: Line, colour: str, shape: str, middle: float, axis: Axis) -> Markup:
     marks = [
         Markup('<line x1="0" x2="{width:g}" y1="{y:.1f}" y2="{y:.1f}" class="launch-axis"/>').format(
@@ -162,7 +173,7 @@ def _line(line: Line, colour: str, shape: str, middle: float, axis: Axis) -> Mar
     ]
     silent = sum(one is None for one in line.blocks)
     marks += [NOTHING.format(x=3 + 2.2 * number, y=middle) for number in range(silent)]
-    for times in filter(None, line.blocks):
+    for times in _apart([one for one in line.blocks if one], axis):
         if axis.holds(times):
             marks.append(
                 LAUNCH.format(

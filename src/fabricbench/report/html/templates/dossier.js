@@ -11,8 +11,8 @@
   const ERRORS = 1; // Vega warns of every plot that the reader's choice leaves empty, which is no fault
 
   // What is large stands compressed in the page. A browser that cannot unpack it shows the still pictures.
-  async function unpacked(id) {
-    const packed = atob(document.getElementById(id).textContent);
+  async function unpacked(text) {
+    const packed = atob(text);
     const bytes = Uint8Array.from(packed, (letter) => letter.charCodeAt(0));
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
     return new Response(stream).text();
@@ -235,15 +235,21 @@
     if (copy) copyText(copy);
     const save = event.target.closest("[data-save]");
     if (save) saveTable(document.getElementById(save.dataset.save));
+    const download = event.target.closest("[data-download]");
+    if (download) unpacked(download.dataset.packed).then((text) => saveText(text, download.dataset.download));
   });
 
   // A table as a reader sees it, units and all.
   function saveTable(table) {
     const quoted = (cell) => `"${cell.textContent.trim().replaceAll('"', '""')}"`;
     const text = [...table.rows].map((row) => [...row.cells].map(quoted).join(",")).join("\r\n");
+    saveText(text, `${table.id.replace(/^table-/, "")}.csv`);
+  }
+
+  function saveText(text, name) {
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
-    link.download = `${table.id.replace(/^table-/, "")}.csv`;
+    link.download = name;
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   }
@@ -269,9 +275,9 @@
   }
 
   openAddressed();
-  const { specs, switchable, config } = JSON.parse(await unpacked("figure-data"));
+  const { specs, switchable, config } = JSON.parse(await unpacked(document.getElementById("figure-data").textContent));
   const library = document.createElement("script");
-  library.textContent = await unpacked("vega");
+  library.textContent = await unpacked(document.getElementById("vega").textContent);
   document.head.append(library);
   root.dataset.scripted = "";
   applyChoice();

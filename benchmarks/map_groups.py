@@ -20,7 +20,8 @@ import numpy as np
 from benchmarks.page import show
 from numpy.typing import NDArray
 
-from fabricbench.statistics.culprits import Culprit, Touch
+from fabricbench.statistics.candidates import Touch
+from fabricbench.statistics.culprits import Culprit
 from fabricbench.statistics.judgement import Judgement, Matrix, judge
 
 Floats = NDArray[np.float64]

@@ -1,8 +1,8 @@
 """How `fabricbench report` grows with fabrics, tests, launches and nodes: `python benchmarks/report_scale.py [CASE ...]`.
 
 Writes each run into a temporary folder (or into FOLDER with `--keep FOLDER`, where it is found again), reports it as HTML by the
-whole command in a process of its own, and prints the seconds that passed, those of the processor, peak memory, the bytes of the page
-and, from one size to the next of a kind, the exponents. Of launches it also looks which are finished, as `resume` does first.
+whole command in a process of its own, and prints the seconds that passed, those of the processors, peak memory, the bytes of the
+page and, from one size to the next of a kind, the exponents. Of launches it also looks which are finished, as `resume` does first.
 """
 
 from __future__ import annotations
@@ -32,12 +32,13 @@ from support.synthetic_run import (  # noqa: E402
     write_synthetic_run,
 )
 
-RESUMED = "from pathlib import Path; import sys; from types import SimpleNamespace\n" + (
-    "from fabricbench.campaign.run_directory import RunDirectory\n"
-    "run = RunDirectory(Path(sys.argv[1]))\n"
-    "for _ in range(2):\n"  # whether any is left, and then which
-    "    assert all(run.finished(SimpleNamespace(launch_id=name)) is not None for name in run.launch_names)\n"
-)
+RESUMED = """
+from pathlib import Path; import sys; from types import SimpleNamespace
+from fabricbench.campaign.run_directory import RunDirectory
+run = RunDirectory(Path(sys.argv[1]))
+for _ in range(2):  # whether any is left, and then which
+    assert all(run.finished(SimpleNamespace(launch_id=name)) is not None for name in run.launch_names)
+"""
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class Cost:
     page_bytes: int = 0
 
 
-def tests_of(fabrics: int, tests: int, samples: int = 100) -> list[SyntheticCell]:
+def cells_of(fabrics: int, tests: int, samples: int = 100) -> list[SyntheticCell]:
     """Return so many tests on so many fabrics, each of another rate."""
     rates = {f"net-{number:02d}": 1e8 * 1.3**number for number in range(fabrics)}
     sizes = sorted({round(64 * 1.13**step) for step in range(-(-tests // 10))} | {64})
@@ -72,13 +73,13 @@ def tests_of(fabrics: int, tests: int, samples: int = 100) -> list[SyntheticCell
 
 
 def fabrics_case(kind: str, size: int, fabrics: int, tests: int) -> Case:
-    return Case(kind, size, lambda path: write_synthetic_run(path, cells=tests_of(fabrics, tests), blocks=12))
+    return Case(kind, size, lambda path: write_synthetic_run(path, cells=cells_of(fabrics, tests), blocks=12))
 
 
 def launches_case(launches: int) -> Case:
     def write(path: Path) -> None:
         with mock.patch("os.fsync"), mock.patch("os.fdatasync"):
-            lost_run(path, cells=tests_of(2, 40, samples=50), blocks=launches // 2)
+            lost_run(path, cells=cells_of(2, 40, samples=50), blocks=launches // 2)
 
     return Case("launches", launches, write)
 

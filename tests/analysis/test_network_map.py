@@ -18,7 +18,7 @@ from fabricbench.model import Layer, Pattern
 from fabricbench.record.launch import LaunchSummary
 from fabricbench.record.lines import FailureCode, PairFailed
 from fabricbench.record.store import Run
-from fabricbench.statistics.culprits import Touch
+from fabricbench.statistics.candidates import Touch
 from support.synthetic_run import Noise, SyntheticCell, synthetic_testbed, write_synthetic_run
 
 PAIRS = tuple((one, other) for one in range(4) for other in range(one + 1, 4))

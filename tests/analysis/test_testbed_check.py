@@ -9,7 +9,7 @@ import pytest
 from fabricbench.analysis.findings import NetworkMap, Slow
 from fabricbench.analysis.testbed_check import cause_of, expected_bit_s, judge_rates, pairs_below, reference_of
 from fabricbench.model import Layer, Metric, Pattern
-from fabricbench.statistics.culprits import Touch
+from fabricbench.statistics.candidates import Touch
 from fabricbench.testbed.model import Fabric
 from fabricbench.testbed.preflight_result import Severity
 from fabricbench.testbed.wire import Wire

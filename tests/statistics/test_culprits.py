@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fabricbench.statistics.culprits import Candidate, Touch, confirm_culprits, find_culprits
+from fabricbench.statistics.candidates import Candidate, Touch
+from fabricbench.statistics.culprits import confirm_culprits, find_culprits
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

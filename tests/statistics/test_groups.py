@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from fabricbench.statistics.culprits import Candidate, Touch
+from fabricbench.statistics.candidates import Candidate, Touch
 from fabricbench.statistics.judgement import Judgement, Matrix, judge
 
 Floats = NDArray[np.float64]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fabricbench.statistics.culprits import Candidate, Touch, find_culprits, smallest_found
+from fabricbench.statistics.candidates import Candidate, Touch
+from fabricbench.statistics.culprits import find_culprits, smallest_found
 from fabricbench.statistics.judgement import Judgement, Matrix, judge
 
 MARGIN = 0.05

@@ -26,7 +26,7 @@ from fabricbench.analysis.findings import (
 )
 from fabricbench.model import Layer, Metric, Pattern
 from fabricbench.patterns import bus_factor, metric_of
-from fabricbench.statistics.culprits import Touch
+from fabricbench.statistics.candidates import Touch
 from fabricbench.testbed.wire import Wire
 from support.cell_keys import cell_key
 

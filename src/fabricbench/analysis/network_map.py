@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -22,7 +23,8 @@ from fabricbench.pattern_facts import SCHEDULE
 from fabricbench.record.lines import Quantity
 from fabricbench.record.store import Run
 from fabricbench.record.values import channel_batches
-from fabricbench.statistics.culprits import FEWEST_MEMBERS, Culprit, smallest_found
+from fabricbench.statistics.candidates import FEWEST_MEMBERS
+from fabricbench.statistics.culprits import Culprit, smallest_found
 from fabricbench.statistics.judgement import Matrix, judge
 
 Floats = NDArray[np.float64]
@@ -74,8 +76,9 @@ def suspect_hosts(maps: Sequence[NetworkMap]) -> tuple[str, ...]:
     return tuple(host for host in order if host in named)
 
 
-class _Values(Model):
-    """The values of one cell on one fabric, as launches measured them: (launch, source rank, destination rank) -> value."""
+@dataclass(frozen=True)
+class _Values:
+    """The values of one cell on one fabric, as launches measured them: of each its launch, the ranks of its ends, and the value."""
 
     fabric: str
     layer: Layer
@@ -84,7 +87,7 @@ class _Values(Model):
     message_bytes: int
     hosts: tuple[str, ...]
     launches: tuple[str, ...]
-    rows: tuple[tuple[int, int, int, float], ...]
+    rows: tuple[Integers, Integers, Integers, Floats]
     failed: tuple[FailedPair, ...] = ()
 
     @property
@@ -93,13 +96,11 @@ class _Values(Model):
 
     def columns(self) -> tuple[Floats, Integers, Integers]:
         """Return values by launch and ordered pair, and the pairs' ends."""
-        pairs = sorted({(source, destination) for _, source, destination, _ in self.rows})
-        place = {pair: column for column, pair in enumerate(pairs)}
-        values = np.full((len(self.launches), len(pairs)), np.nan)
-        for launch, source, destination, value in self.rows:
-            values[launch, place[source, destination]] = value
-        ends = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-        return values, ends[:, 0], ends[:, 1]
+        launch, source, destination, value = self.rows
+        pairs, place = np.unique(source * len(self.hosts) + destination, return_inverse=True)
+        values = np.full((len(self.launches), pairs.size), np.nan)
+        values[launch, place] = value
+        return values, pairs // len(self.hosts), pairs % len(self.hosts)
 
     def goodness(self) -> tuple[Floats, Integers, Integers]:
         """Return logarithms of which more is better."""
@@ -256,7 +257,7 @@ def _values(run: Run) -> list[_Values]:
                 hint="its channels.parquet is of other launches: restore it from a copy, or measure again",
             )
         place = {launch: index for index, launch in enumerate(launches)}
-        columns = zip(rows["launch_id"], rows["source"], rows["destination"], rows["value"], strict=True)
+        source, destination = (rows[name].cast(pl.Int64).to_numpy() for name in ("source", "destination"))
         found.append(
             _Values(
                 fabric=str(key[0]),
@@ -266,7 +267,12 @@ def _values(run: Run) -> list[_Values]:
                 message_bytes=int(str(key[5])),
                 hosts=hosts,
                 launches=tuple(launches),
-                rows=tuple((place[launch], one, other, value) for launch, one, other, value in columns),
+                rows=(
+                    rows["launch_id"].replace_strict(place).to_numpy(),
+                    source,
+                    destination,
+                    rows["value"].to_numpy(),
+                ),
                 failed=_failed(run, set(rows.select("launch_id", "cell").iter_rows()), hosts),
             )
         )

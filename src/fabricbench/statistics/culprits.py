@@ -33,21 +33,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from fabricbench.statistics.groups import Split, block_means, blocks_of, log_splits, propose_splits
+from fabricbench.statistics.candidates import FEWEST_MEMBERS, NO_NOISE, Candidate, Pairs, Touch, options_of, steepest
+from fabricbench.statistics.groups import Split, blocks_of, centred, log_splits, propose_splits
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Booleans = NDArray[np.bool_]
 Groups = tuple[tuple[int, ...], ...]
 
-FEWEST_MEMBERS = 4
-"""Of three members each pair is the complement of the third member's pairs: cause and effect cannot be told apart."""
-
 FEWEST_SPLIT = 5
 """Members below which no groups are looked for: the six pairs of four leave nothing to tell noise by once they have levels."""
-
-FEWEST_COMPARED = 3
-"""Members of a group from which one of them may be called slow: of two, the other one may be fast."""
 
 GROUP_LEVEL = 0.01
 """Probability of taking a group for slow members, where its pairs with each other are only just good enough."""
@@ -66,46 +61,6 @@ another may explain the same pairs as well (four of five from six members on). S
 
 LARGEST_SCATTER = 0.1
 """Of logarithms: pairs that differ for good by 10 % (standard deviation) and more are no healthy scatter, unless launches do so."""
-
-NO_NOISE = 1e-9
-"""Of the relative spread: below it values are the same number, and a test would divide by zero."""
-
-
-class Touch(Enum):
-    """What a culprit touches; `second` is -1 for a single member."""
-
-    MEMBER = "member"
-    NEAR = "near"
-    """A member in its group alone: a slow node whose rates with other groups the way to them limits anyhow."""
-    SENDING = "sending"
-    RECEIVING = "receiving"
-    PAIR = "pair"
-    DIRECTION = "direction"
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A possible cause: what it touches, and the members; `group` has those of the first one's group where that matters."""
-
-    touch: Touch
-    first: int
-    second: int = -1
-    group: tuple[int, ...] = ()
-
-    def touches(self, source: Integers, destination: Integers) -> Booleans:
-        """Return which of the ordered pairs this touches."""
-        forth = np.equal(source, self.first) & np.equal(destination, self.second)
-        back = np.equal(source, self.second) & np.equal(destination, self.first)
-        sends, receives = np.equal(source, self.first), np.equal(destination, self.first)
-        touched: dict[Touch, Booleans] = {
-            Touch.MEMBER: sends | receives,
-            Touch.NEAR: (sends & np.isin(destination, self.group)) | (receives & np.isin(source, self.group)),
-            Touch.SENDING: sends,
-            Touch.RECEIVING: receives,
-            Touch.PAIR: forth | back,
-            Touch.DIRECTION: forth,
-        }
-        return touched[self.touch]
 
 
 @dataclass(frozen=True)
@@ -179,7 +134,7 @@ def confirm_culprits(
     `groups` are those that the first data showed; a member in none is in a group with all such members.
     """
     typical, source, destination = typical_values(values, source, destination)
-    pairs = _Pairs(typical, source, destination)
+    pairs = Pairs(typical, source, destination)
     known = [one for one in suspects if one.touches(source, destination).any()]
     blocks = group_blocks(groups, source, destination)
     return _passing(pairs, blocks, known, margin, level / max(len(suspects), 1))
@@ -203,7 +158,7 @@ def smallest_found(
     freedom = count - int(blocks.max()) - 2
     if freedom < 1:
         return {}
-    residual = _centred(pairs.values, blocks)
+    residual = centred(pairs.values, blocks)
     variance = max(float(residual @ residual) / (freedom + 1), NO_NOISE**2)
     candidates = pairs.candidates(split)
     penalty = (np.log(count) + 2 * np.log(candidates)) / count
@@ -214,7 +169,7 @@ def smallest_found(
     for touch in (Touch.MEMBER, Touch.PAIR, *((Touch.DIRECTION,) if pairs.is_directed else ())):
         one, other = int(pairs.source[0]), int(pairs.destination[0])
         candidate = Candidate(touch, one) if touch is Touch.MEMBER else Candidate(touch, one, other)
-        squares = float((_centred(pairs.columns([candidate])[:, 0], blocks) ** 2).sum())
+        squares = float((centred(pairs.columns([candidate])[:, 0], blocks) ** 2).sum())
         if squares > 0.0:
             error = float(np.sqrt(variance / squares))
             found[touch] = min(float(np.log1p(-margin)) - tested * error, -chosen * error)
@@ -236,35 +191,6 @@ def typical_values(values: Floats, source: Integers, destination: Integers) -> t
     return np.nanmedian(values[:, is_there], axis=0), source[is_there], destination[is_there]
 
 
-@dataclass(frozen=True)
-class _Pairs:
-    """One value for each ordered pair."""
-
-    values: Floats
-    source: Integers
-    destination: Integers
-
-    @property
-    def members(self) -> int:
-        return int(max(self.source.max(initial=-1), self.destination.max(initial=-1))) + 1
-
-    @property
-    def is_directed(self) -> bool:
-        """Whether both directions of pairs were measured apart."""
-        return bool((self.source > self.destination).any() and (self.source < self.destination).any())
-
-    def candidates(self, split: Split) -> int:
-        """Return how many candidates there are beside the levels of a split."""
-        pairs = self.members * (self.members - 1) // 2
-        near = self.members if max(split) else 0
-        return near + (3 * self.members + 3 * pairs if self.is_directed else self.members + pairs)
-
-    def columns(self, chosen: list[Candidate]) -> Floats:
-        """Return a column for each candidate: 1 where it touches."""
-        touched = [one.touches(self.source, self.destination).astype(np.float64) for one in chosen]
-        return np.stack(touched, axis=1) if touched else np.empty((self.values.size, 0))
-
-
 class _Standing(Enum):
     """Whether a split is of groups that are good within, or rather of slow members."""
 
@@ -284,11 +210,11 @@ class _Fit:
     standing: _Standing
 
 
-def _compact(values: Floats, source: Integers, destination: Integers) -> tuple[_Pairs, Integers]:
+def _compact(values: Floats, source: Integers, destination: Integers) -> tuple[Pairs, Integers]:
     """Return the pairs with members numbered without gaps, and the number that each had."""
     names, ends = np.unique(np.concatenate([source, destination]), return_inverse=True)
     ends = ends.astype(np.int64)
-    return _Pairs(values, ends[: source.size], ends[source.size :]), names.astype(np.int64)
+    return Pairs(values, ends[: source.size], ends[source.size :]), names.astype(np.int64)
 
 
 def _renamed(candidate: Candidate, names: Integers) -> Candidate:
@@ -297,7 +223,7 @@ def _renamed(candidate: Candidate, names: Integers) -> Candidate:
     return Candidate(candidate.touch, int(names[candidate.first]), second, group)
 
 
-def _best_fits(pairs: _Pairs, margin: float) -> tuple[_Fit, _Fit | None]:
+def _best_fits(pairs: Pairs, margin: float) -> tuple[_Fit, _Fit | None]:
     """Return the fit that the criterion prefers among no split and the splits that are not refuted, and a refuted one if better.
 
     That is of members that are slow each, and too many to stand out one by one: by its levels alone the pairs are as near to each
@@ -317,30 +243,31 @@ def _best_fits(pairs: _Pairs, margin: float) -> tuple[_Fit, _Fit | None]:
     return best, refuted if refuted is not None and refuted.score < best.score else None
 
 
-def _is_even(pairs: _Pairs, blocks: Integers) -> bool:
+def _is_even(pairs: Pairs, blocks: Integers) -> bool:
     """Return whether no pair is far from the level of its block."""
-    return float(np.max(np.abs(_centred(pairs.values, blocks)))) < 3.0 * LARGEST_SCATTER
+    return float(np.max(np.abs(centred(pairs.values, blocks)))) < 3.0 * LARGEST_SCATTER
 
 
-def _pursue(pairs: _Pairs, split: Split, margin: float) -> _Fit:
+def _pursue(pairs: Pairs, split: Split, margin: float) -> _Fit:
     """Return the candidates that the criterion keeps beside the levels of a split, in the order in which they explain."""
     count, members, groups = pairs.values.size, pairs.members, max(split) + 1
     blocks = blocks_of(split, pairs.source, pairs.destination)
     levels = int(blocks.max()) + 1
     penalty = np.log(count) + 2 * np.log(pairs.candidates(split))
     of_split = (levels - 1) * np.log(count) + 2 * log_splits(members, groups)
-    values = _centred(pairs.values, blocks)
+    values = centred(pairs.values, blocks)
     design = np.empty((count, 0))
     chosen: list[Candidate] = []
     best: list[Candidate] = []
     residual, best_residual = values, values
+    options = options_of(pairs, split, blocks)
     best_score = _score(values, of_split)
     for _ in range(min(MOST_CULPRITS, (count - levels) // 4)):
-        candidate = _steepest(residual, pairs, split, blocks)
+        candidate = steepest(residual, options)
         if candidate is None or candidate in chosen or len(chosen) - len(best) >= PATIENCE:
             break
         chosen.append(candidate)
-        design = np.append(design, _centred(pairs.columns([candidate]), blocks), axis=1)
+        design = np.append(design, centred(pairs.columns([candidate]), blocks), axis=1)
         residual = values - design @ np.linalg.lstsq(design, values, rcond=None)[0]
         score = _score(residual, of_split + len(chosen) * penalty)
         if score < best_score:
@@ -349,20 +276,13 @@ def _pursue(pairs: _Pairs, split: Split, margin: float) -> _Fit:
     return _Fit(split, blocks, best, best_score, standing)
 
 
-def _centred(values: Floats, blocks: Integers) -> Floats:
-    """Return values, or columns of them, less the means of their blocks: what the levels leave to explain."""
-    if values.ndim == 1:
-        return values - block_means(values, blocks)[blocks]
-    return np.stack([_centred(column, blocks) for column in values.T], axis=1) if values.size else values
-
-
 def _score(residual: Floats, penalty: float) -> float:
     mean_square = max(float(np.mean(residual**2)), NO_NOISE**2)
     return float(residual.size * np.log(mean_square) + penalty)
 
 
 def _standing(
-    pairs: _Pairs, split: Split, blocks: Integers, chosen: list[Candidate], residual: Floats, margin: float
+    pairs: Pairs, split: Split, blocks: Integers, chosen: list[Candidate], residual: Floats, margin: float
 ) -> _Standing:
     """Tell whether each group's pairs are as good as the largest group's, or slow like its pairs with that group.
 
@@ -371,7 +291,7 @@ def _standing(
     is as slow as its slower end, they are as slow as the pairs across, and slower where slowness adds up.
     """
     design = pairs.columns(chosen)
-    effects = np.linalg.lstsq(_centred(design, blocks), _centred(pairs.values, blocks), rcond=None)[0]
+    effects = np.linalg.lstsq(centred(design, blocks), centred(pairs.values, blocks), rcond=None)[0]
     values = pairs.values - design @ effects
     freedom = values.size - int(blocks.max()) - 1 - len(chosen)
     if freedom < 1:
@@ -410,59 +330,7 @@ def _standing(
     return found
 
 
-def _steepest(residual: Floats, pairs: _Pairs, split: Split, blocks: Integers) -> Candidate | None:
-    """Return the candidate whose effect, to the worse only, lowers the squares of the residual most."""
-    source, destination, members = pairs.source, pairs.destination, pairs.members
-    low, high = np.minimum(source, destination), np.maximum(source, destination)
-    group = np.asarray(split, dtype=np.int64)
-    sizes = np.bincount(group)[group]
-    every = np.ones(source.size, dtype=bool)
-    options: list[tuple[Touch, tuple[Integers, ...], Booleans]] = [
-        (Touch.MEMBER, (source, destination), every),
-        (Touch.PAIR, (low * members + high,), every),
-    ]
-    if pairs.is_directed:
-        options += [
-            (Touch.SENDING, (source,), every),
-            (Touch.RECEIVING, (destination,), every),
-            (Touch.DIRECTION, (source * members + destination,), every),
-        ]
-    if group.any():
-        options.append((Touch.NEAR, (source, destination), np.equal(group[source], group[destination])))
-    found: list[tuple[float, Candidate]] = []
-    for touch, ends, among in options:
-        is_pair = touch in {Touch.PAIR, Touch.DIRECTION}
-        gains = _gains([end[among] for end in ends], residual[among], blocks, among, members**2 if is_pair else members)
-        if not is_pair:
-            gains = np.where(sizes >= (FEWEST_MEMBERS if touch is Touch.NEAR else FEWEST_COMPARED), gains, 0.0)
-        best = int(np.argmax(gains))
-        first, second = divmod(best, members) if is_pair else (best, -1)
-        own = tuple(np.flatnonzero(np.equal(group, group[first])).tolist()) if touch is Touch.NEAR else ()
-        found.append((float(gains[best]), Candidate(touch, first, second, own)))
-    # Of two that explain alike the simpler story is told: the one that touches more.
-    gain, candidate = max(found, key=lambda one: (round(one[0], 12), one[1].touch is Touch.MEMBER))
-    return candidate if gain > 0 else None
-
-
-def _gains(ends: list[Integers], residual: Floats, blocks: Integers, among: Booleans, candidates: int) -> Floats:
-    """Return by how much each candidate lowers the squares, beside the blocks' levels; 0 where its effect is to the better.
-
-    `ends` has the numbers of the candidates that each of the values `among` all belongs to.
-    """
-    levels = int(blocks.max()) + 1
-    sums = np.zeros(candidates)
-    counts = np.zeros(candidates * levels)
-    for end in ends:
-        sums += np.bincount(end, residual, candidates)
-        counts += np.bincount(end * levels + blocks[among], minlength=counts.size)
-    touched = counts.reshape(candidates, levels)
-    # What is left of a candidate's column once the levels have explained their part; nothing where it is a level.
-    left = np.sum(touched * (1 - touched / np.bincount(blocks)), axis=1)
-    is_free = left > NO_NOISE
-    return np.where((sums < 0) & is_free, sums**2 / np.where(is_free, left, 1.0), 0.0)
-
-
-def _passing(pairs: _Pairs, blocks: Integers, chosen: list[Candidate], margin: float, level: float) -> list[Culprit]:
+def _passing(pairs: Pairs, blocks: Integers, chosen: list[Candidate], margin: float, level: float) -> list[Culprit]:
     """Return the candidates that pass together at this level, after the least certain were left out one by one; the worst first."""
     chosen = list(chosen)
     while chosen:
@@ -474,9 +342,9 @@ def _passing(pairs: _Pairs, blocks: Integers, chosen: list[Candidate], margin: f
     return []
 
 
-def _test(pairs: _Pairs, blocks: Integers, chosen: list[Candidate], margin: float) -> list[Culprit]:
+def _test(pairs: Pairs, blocks: Integers, chosen: list[Candidate], margin: float) -> list[Culprit]:
     """Return each candidate with its effect and the p-value of its being no worse than the margin."""
-    values, design = _centred(pairs.values, blocks), _centred(pairs.columns(chosen), blocks)
+    values, design = centred(pairs.values, blocks), centred(pairs.columns(chosen), blocks)
     solution, _, rank, _ = np.linalg.lstsq(design, values, rcond=None)
     freedom = values.size - int(blocks.max()) - 1 - int(rank)
     if freedom < 1 or rank < design.shape[1]:

@@ -108,10 +108,18 @@ def _apart_by_value(matrix: Floats) -> Floats:
 def _apart_by_profile(matrix: Floats) -> Floats:
     """Return the spread, over third members, of the difference between two members' pairs with them."""
     apart = np.zeros_like(matrix)
-    for member in range(len(matrix)):
-        apart[member] = np.nanstd(matrix - matrix[member], axis=1)
-    np.fill_diagonal(apart, 0.0)
-    return (apart + apart.T) / 2
+    members = len(matrix)
+    values = np.where(np.eye(members, dtype=bool), 0.0, matrix)
+    for member in range(members - 1):  # with those behind it, as it is with those before it what they are with it
+        others = np.arange(member + 1, members)
+        differences = values[others] - values[member]
+        for end in (others, member):  # neither of the two is a third member
+            differences[np.arange(others.size), end] = 0.0
+        differences -= differences.sum(axis=1, keepdims=True) / (members - 2)
+        for end in (others, member):
+            differences[np.arange(others.size), end] = 0.0
+        apart[member, others] = np.sqrt(np.square(differences, out=differences).sum(axis=1) / (members - 2))
+    return apart + apart.T
 
 
 def _cuts(apart: Floats) -> list[Integers]:
@@ -140,9 +148,11 @@ def _improved(split: Split, matrix: Floats) -> Split:
     known = ~np.eye(group.size, dtype=bool)
     values = np.where(known, matrix, 0.0)
     for _ in range(SWEEPS):
-        # One row for each member, one for each group it may be in, one for each other member: how far their pair is from the level.
-        misfit = np.where(known[:, None, :], values[:, None, :] - _levels(group, values)[:, group], 0.0)
-        spread = np.sum(misfit**2, axis=2) - np.sum(misfit, axis=2) ** 2 / (group.size - 1)
+        # Of each group that a member may be in: how far its pairs with others are from that group's levels, up to a shift.
+        spread = np.empty((group.size, int(group.max()) + 1))
+        for one, levels in enumerate(_levels(group, values)):
+            misfit = np.where(known, values - levels[group], 0.0)
+            spread[:, one] = np.sum(misfit**2, axis=1) - np.sum(misfit, axis=1) ** 2 / (group.size - 1)
         moved = np.argmin(spread, axis=1)
         # A group that would lose too many keeps its members.
         sizes = np.bincount(moved, minlength=int(group.max()) + 1)
@@ -188,3 +198,10 @@ def _quick_score(split: Split, values: Floats, source: Integers, destination: In
 def block_means(values: Floats, blocks: Integers) -> Floats:
     """Return the mean of each block."""
     return np.asarray(np.bincount(blocks, values) / np.bincount(blocks), dtype=np.float64)
+
+
+def centred(values: Floats, blocks: Integers) -> Floats:
+    """Return values, or columns of them, less the means of their blocks: what the levels leave to explain."""
+    if values.ndim == 1:
+        return values - block_means(values, blocks)[blocks]
+    return np.stack([centred(column, blocks) for column in values.T], axis=1) if values.size else values

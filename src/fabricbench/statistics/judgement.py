@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from fabricbench.statistics.candidates import FEWEST_MEMBERS
 from fabricbench.statistics.culprits import (
-    FEWEST_MEMBERS,
     LARGEST_SCATTER,
     Culprit,
     Groups,

@@ -254,9 +254,7 @@ def _null(count: int) -> tuple[Floats, Floats]:
     """Return both statistics of DRAWS normal samples, ascending; the seed is fixed, so that a verdict does not change by itself."""
     random = np.random.default_rng(count)
     gains, skews = [], []
-    rows = max(
-        MOST_DRAWN // count, 1
-    )  # at a time: the same numbers, and not gigabytes of them for thousands of launches
+    rows = max(MOST_DRAWN // count, 1)  # at a time: of thousands of launches all would be gigabytes
     for first in range(0, DRAWS, rows):
         values = np.sort(random.standard_normal((min(rows, DRAWS - first), count)), axis=1)
         gains.append(_gains(values).max(axis=1))

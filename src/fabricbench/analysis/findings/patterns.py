@@ -7,7 +7,7 @@ from enum import StrEnum
 from fabricbench.analysis.findings.cells import CellKey, Interval, Verdict
 from fabricbench.model import Layer, Metric, Model, Pattern
 from fabricbench.quantity import count
-from fabricbench.statistics.culprits import Touch
+from fabricbench.statistics.candidates import Touch
 
 
 class Topology(Model):

@@ -329,14 +329,16 @@ def packed_json(value: Any) -> Markup:
 def _with_rows_once(spec: Spec) -> Spec:
     """Return a view of which several layers name the rows that they share."""
     shared: dict[str, Any] = {}
-    layers = []
-    for layer in spec.get("layer", ()):
+
+    def named(layer: Spec) -> Spec:
         rows = layer.get("data", {}).get("values")
-        if rows is not None:
-            name = next((name for name, other in shared.items() if other == rows), f"rows-{len(shared)}")
-            shared[name] = rows
-            layer = {**layer, "data": {"name": name}}
-        layers.append(layer)
+        if rows is None:
+            return layer
+        name = next((name for name, other in shared.items() if other == rows), f"rows-{len(shared)}")
+        shared[name] = rows
+        return {**layer, "data": {"name": name}}
+
+    layers = [named(layer) for layer in spec.get("layer", ())]
     return {**spec, "layer": layers, "datasets": shared} if shared else spec
 
 

@@ -79,6 +79,7 @@ class Pairs:
 
     @property
     def members(self) -> int:
+        """How many members there are."""
         return int(max(self.source.max(initial=-1), self.destination.max(initial=-1))) + 1
 
     @property

@@ -138,6 +138,8 @@ class Figure:
     """What its marks are of launches, as its paper form says below the title (None: medians with their intervals)."""
     key: tuple[KeyEntry, ...] | None = None
     """What the colours mean where they are not the fabrics'."""
+    files: tuple[tuple[str, str], ...] = ()
+    """What it shows and its table has no room for, as CSV: the file's name, and its text."""
 
 
 MEDIAN = "median"

@@ -75,6 +75,8 @@ class PlacedFigure:
     sizes: tuple[tuple[int, str], ...]
     key: tuple[Choice, ...]
     """What its colours mean; nothing where each panel says it above its sides."""
+    files: tuple[tuple[str, Markup], ...] = ()
+    """Files to save, compressed."""
 
 
 @dataclass(frozen=True)
@@ -283,7 +285,8 @@ def _placed(figure: Figure, fabrics: tuple[Choice, ...]) -> PlacedFigure:
     shown = tuple(placed for placed, panel in zip(panels, figure.panels, strict=True) if not panel.is_folded) or panels
     folded = tuple(panel for panel in panels if panel not in shown)
     sizes = tuple((size, size_words(size)) for size in figure.sizes)
-    return PlacedFigure(figure, shown, folded, sizes, _key(figure, fabrics))
+    files = tuple((name, packed(text)) for name, text in figure.files)
+    return PlacedFigure(figure, shown, folded, sizes, _key(figure, fabrics), files)
 
 
 def _key(figure: Figure, fabrics: tuple[Choice, ...]) -> tuple[Choice, ...]:

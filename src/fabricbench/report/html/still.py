@@ -28,8 +28,9 @@ LONG_NUMBER = re.compile(r"(\.\d\d)\d+")
 OWN_NAME = re.compile(r'(?<=id=")(?=(?:clip|gradient)_?\d)|(?<=url\(#)(?=(?:clip|gradient)_?\d)')
 
 
-MOST_MARKS = 2000
-"""Rows that are drawn as SVG: a picture of more is smaller, and made as fast, as pixels."""
+BYTES_OF_A_MARK, BYTES_OF_A_PIXEL = 120, 0.8
+"""About, in SVG and in PNG: a panel of thousands of points is smaller, and made as fast, as pixels."""
+LEAST_AS_PIXELS = 64 * 1024
 PIXELS = 1.5
 """Of such a picture for each of the page's."""
 
@@ -49,7 +50,8 @@ def still(panel: Panel, place: str, *, is_alone: bool) -> Markup:
 @lru_cache(maxsize=KEPT)
 def _drawn(spec: str) -> str:
     read = json.loads(spec)
-    if _marks(read) > MOST_MARKS:
+    pixels = read["width"] * read["height"] * PIXELS**2
+    if _marks(read) * BYTES_OF_A_MARK > max(pixels * BYTES_OF_A_PIXEL, LEAST_AS_PIXELS):
         return _as_pixels(read)
     drawn = str(vl_convert.vegalite_to_svg(read))
     drawn = LONG_NUMBER.sub(r"\1", SURPLUS.sub("", drawn))

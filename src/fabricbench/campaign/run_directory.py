@@ -21,6 +21,7 @@ from fabricbench.model import Model
 from fabricbench.record.atomic import TEMPORARY, explained, replace_text, synced
 from fabricbench.record.confinement import ATTEMPT, check_confined
 from fabricbench.record.integrity import (
+    HASHED,
     JOURNAL,
     LAUNCH,
     LAUNCHES,
@@ -70,8 +71,10 @@ class RunDirectory:
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
-        self._sealed: tuple[tuple[int, int, int], Seals] | None = None
+        self._sealed: tuple[tuple[int, ...], Seals] | None = None
         """The journal's hashes, and which journal they were read from."""
+        self._read: dict[str, tuple[tuple[object, ...], LaunchSummary]] = {}
+        """Launches that were looked at, with what their files were: whoever resumes asks whether any is left, and then which."""
         self._made: list[Path] = []
         """The folders that `create` made, the innermost first."""
 
@@ -185,10 +188,17 @@ class RunDirectory:
         directory = self.launch(launch.launch_id)
         if not is_converted(directory):
             return None
+        sealed = self._seals().get(launch_path(launch.launch_id), ())
+        mark = (sealed, *(_mark(directory / name) for name in HASHED))
+        known = self._read.get(launch.launch_id)
+        if known is not None and known[0] == mark:
+            return known[1]
         try:
-            return read_launch(directory, self._seals().get(launch_path(launch.launch_id), ()))
+            summary = read_launch(directory, sealed)
         except UsageError:
             return None
+        self._read[launch.launch_id] = (mark, summary)
+        return summary
 
     def finished(self, launch: LaunchPlan) -> LaunchSummary | None:
         """Return a launch that is stored and counts, whatever the journal says; None if there is none."""
@@ -197,11 +207,9 @@ class RunDirectory:
 
     def _seals(self) -> Seals:
         """Return the hashes that the journal holds, read once as long as it does not change: every launch asks."""
-        try:
-            found = (self.path / JOURNAL).stat()
-        except OSError:
+        mark = _mark(self.path / JOURNAL)
+        if mark is None:
             return seals(self.path)
-        mark = (found.st_ino, found.st_size, found.st_mtime_ns)
         if self._sealed is None or self._sealed[0] != mark:
             self._sealed = (mark, seals(self.path))
         return self._sealed[1]
@@ -254,6 +262,15 @@ class RunDirectory:
     def blocks_with_data(self, plan: RunPlan) -> int:
         """Return how many blocks there are up to the last of which anything was measured, cut short and set aside as well."""
         return max((1 + one.block for one in plan.launches if _holds_data(self.launch(one.launch_id))), default=0)
+
+
+def _mark(path: Path) -> tuple[int, ...] | None:
+    """Return what tells a file from what it was before; None where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def _holds_data(directory: Path) -> bool:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import csv
+import io
+import struct
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,13 +16,14 @@ import pytest
 from fabricbench.analysis import analyse
 from fabricbench.analysis.findings import MapVerdict, Severity
 from fabricbench.analysis.network_map import CONFIRMATION, confirmation_of, network_maps, suspect_hosts
-from fabricbench.chapters.network_map import map_verdict, slow_table
+from fabricbench.chapters.network_map import map_verdict, matrix, slow_table
 from fabricbench.cli.map import render
 from fabricbench.cli.output import Format
 from fabricbench.model import Layer, Pattern
 from fabricbench.record.launch import LaunchSummary
 from fabricbench.record.lines import FailureCode, PairFailed
 from fabricbench.record.store import Run
+from fabricbench.report.html import render_html
 from fabricbench.statistics.candidates import Touch
 from support.synthetic_run import Noise, SyntheticCell, synthetic_testbed, write_synthetic_run
 
@@ -221,3 +227,29 @@ def test_the_report_warns_of_pairs_that_nobody_could_name(tmp_path: Path):
     tangled = {(0, 1): 4.5, (1, 2): 2.2, (2, 3): 5.0, (3, 4): 3.1, (4, 5): 4.0, (0, 5): 2.6, (0, 3): 3.5}
     found = analyse([write_many(tmp_path, 6, tangled)])
     assert [one.severity for one in found.warnings if "Cannot be named yet" in one.text] == [Severity.NOTE]
+
+
+def test_a_map_of_hundreds_of_hosts_is_an_image_with_all_of_its_numbers_beside_it(tmp_path: Path):
+    slower = {(min(3, other), max(3, other)): 1.3 for other in range(130) if other != 3}
+    findings = analyse([write_many(tmp_path, 130, slower)])
+    (one,) = findings.maps
+    figure = matrix(findings)
+    assert figure is not None
+    (panel,) = figure.panels
+    image, *frames = panel.spec["layer"]
+    png = base64.b64decode(image["data"]["values"][0]["url"].partition(",")[2])
+    width, height = struct.unpack(">II", png[16:24])
+    assert (width, height) == (130, 130)
+    pixels = np.frombuffer(zlib.decompress(png[png.index(b"IDAT") + 4 : -16]), dtype=np.uint8).reshape(130, 131)[:, 1:]
+    assert set(np.diag(pixels)) == {201}
+    assert pixels[3, 50] == pixels[50, 3] == 200
+    assert pixels[50, 60] != 200
+    drawn = [(row["x"], row["x_end"], row["y"], row["y_end"]) for row in frames[0]["data"]["values"]]
+    assert sorted(drawn) == [(0, 130, 3, 4), (3, 4, 0, 130)]
+    assert len(figure.table.rows) == 1000
+    assert all("n3" in row for row in figure.table.rows[:258])
+    ((_, text),) = figure.files
+    header, *lines = csv.reader(io.StringIO(text))
+    assert header[1:] == list(one.hosts)
+    assert float(lines[5][8]) == pytest.approx(one.matrix[5][7], rel=1e-3)
+    assert "matrix-1.csv" in render_html(findings)

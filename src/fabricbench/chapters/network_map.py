@@ -5,19 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
 from fabricbench.analysis.findings import Findings, NetworkMap, slowness_words
 from fabricbench.analysis.material import Material
 from fabricbench.analysis.network_map import confirmation_of, network_maps
 from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, Records
 from fabricbench.report.drawing.figure import Figure, KeyEntry, Panel, origin_note, sentences, span_words, tooltip
-from fabricbench.report.drawing.heat import LABELS_WIDTH, LEAST_REACH, NEUTRAL, ROW_HEIGHT, heat_spec, widest
-from fabricbench.report.drawing.raster import raster_spec
+from fabricbench.report.drawing.heat import LEAST_REACH, NEUTRAL, ROW_HEIGHT, heat_spec, widest
+from fabricbench.report.drawing.large_matrix import MOST_LISTED, PALE, large_panel, matrix_csv, slowest_pairs
 from fabricbench.report.palette import COLOURS
 from fabricbench.report.words import NOTHING, PATTERN_WORDS, size_words, value_parts, value_words, with_bounds
-from fabricbench.statistics.candidates import Touch
 from fabricbench.table import Table, table
 
 METHOD = """
@@ -33,14 +29,8 @@ MOST_UNEXPLAINED = 10
 SLOW_COLOUR, FAST_COLOUR = COLOURS[1], COLOURS[0]
 MOST_CELLS = 128
 """Hosts up to which each pair of a matrix is a mark of its own that tells its number, and a row of a table."""
-MOST_LISTED = 1000
-"""Pairs of a larger one in its table; all of them are in a file beside it."""
-IMAGE_SIZE = 640
-"""Pixels of a large matrix."""
 NAMES_INSIDE = 10
 """Hosts up to which the cells of a matrix have room for their numbers."""
-PALE = 0.3
-"""Of full colour, at most: what no test found slow."""
 AT_ONCE = {"rounds": ", disjoint pairs at once", "shifts": ", all ranks at once"}
 """By schedule, what was under way beside a pair; the second is that of mpiGraph, whose matrices are imported."""
 OF_A_MAP = ("fabric", "layer", "pattern", "schedule", "message_bytes")
@@ -163,7 +153,7 @@ def pairs_table(maps: Sequence[NetworkMap]) -> Table:
     rows = [
         (map_words(one), source, destination, value_words(one.metric, value))
         for one in maps
-        for source, destination, value in (_slowest(one) if is_large(one) else _pairs_of(one))
+        for source, destination, value in (slowest_pairs(one) if is_large(one) else _pairs_of(one))
     ]
     return table(("Matrix", "From", "To", "Median over launches"), rows, (3,))
 
@@ -179,33 +169,6 @@ def _pairs_of(one: NetworkMap) -> Iterator[tuple[str, str, float]]:
         for destination, value in zip(one.hosts, row, strict=True):
             if value is not None:
                 yield source, destination, value
-
-
-def _slowest(one: NetworkMap) -> list[tuple[str, str, float]]:
-    values = _array(one)
-    slowness = np.nan_to_num(values if one.metric.is_lower_better else -values, nan=-np.inf)
-    places = np.argsort(-slowness, axis=None, kind="stable")[
-        : min(MOST_LISTED, int(np.count_nonzero(~np.isnan(values))))
-    ]
-    ends = (divmod(int(place), len(one.hosts)) for place in places)
-    return [
-        (one.hosts[source], one.hosts[destination], float(values[source, destination])) for source, destination in ends
-    ]
-
-
-def _array(one: NetworkMap) -> NDArray[np.float64]:
-    """Return the matrix, NaN where there is no value."""
-    return np.array(one.matrix, dtype=np.float64)
-
-
-def _matrix_csv(one: NetworkMap) -> str:
-    """Return a large matrix as CSV, with as many digits as anybody measures: a line for each host that sends."""
-    unit = f"from \\ to ({one.metric.unit})"
-    lines = (
-        ",".join([host, *("" if value is None else f"{value:.4g}" for value in row)])
-        for host, row in zip(one.hosts, one.matrix, strict=True)
-    )
-    return "\n".join([",".join([unit, *one.hosts]), *lines]) + "\n"
 
 
 def _records(findings: Findings) -> Records:
@@ -228,8 +191,11 @@ def matrix(findings: Findings, *, is_interactive: bool = False) -> Figure | None
     del is_interactive  # the page needs no other figure than paper
     if not findings.maps:
         return None
+    colours = (FAST_COLOUR, SLOW_COLOUR)
     panels = tuple(
-        _large_panel(one, findings.margin) if is_large(one) else _matrix_panel(one, findings.margin)
+        large_panel(one, map_words(one), findings.margin, colours)
+        if is_large(one)
+        else _matrix_panel(one, findings.margin)
         for one in findings.maps
     )
     n = span_words(one.launches for one in findings.maps)
@@ -261,7 +227,7 @@ def matrix(findings: Findings, *, is_interactive: bool = False) -> Figure | None
         pairs_table(findings.maps),
         key=key,
         rests_on=rests_on,
-        files=tuple((f"matrix-{number}.csv", _matrix_csv(one)) for number, one in enumerate(large, 1)),
+        files=tuple((f"matrix-{number}.csv", matrix_csv(one)) for number, one in enumerate(large, 1)),
     )
 
 
@@ -301,60 +267,6 @@ def _matrix_panel(one: NetworkMap, margin: float) -> Panel:
     return Panel(
         map_words(one), spec, tags, height=max(ROW_HEIGHT * len(one.hosts), 90), widest=widest(one.hosts, one.hosts)
     )
-
-
-def _large_panel(one: NetworkMap, margin: float) -> Panel:
-    """Return the panel of a large matrix: an image, with a frame around all pairs of whoever is slow."""
-    values = _array(one)
-    middle = float(np.sort(values[~np.isnan(values)])[np.count_nonzero(~np.isnan(values)) // 2])
-    slower = np.log(values / middle) * (1.0 if one.metric.is_lower_better else -1.0)
-    is_found = _is_found(one)
-    reach = np.where(is_found, LEAST_REACH, LEAST_REACH / PALE)
-    most = np.where(is_found, 1.0, PALE)
-    heat = np.where(np.abs(slower) <= math.log1p(margin), 0.0, np.clip(slower / reach, -most, most))
-    unit = value_parts(one.metric, middle).unit
-    spec = raster_spec(heat, one.hosts, (FAST_COLOUR, SLOW_COLOUR), list(_frames(one)), f"to (middle: {unit})")
-    tags = {"left": one.fabric, "right": one.fabric, "layer": one.layer.value}
-    return Panel(map_words(one), spec, tags, height=IMAGE_SIZE, widest=IMAGE_SIZE + LABELS_WIDTH)
-
-
-def _is_found(one: NetworkMap) -> NDArray[np.bool_]:
-    """Return which pairs belong to what was found, or to nothing that could be named."""
-    found = np.zeros((len(one.hosts), len(one.hosts)), dtype=np.bool_)
-    place = {host: index for index, host in enumerate(one.hosts)}
-    for slow in one.slow:
-        for host in slow.hosts:
-            found[place[host]] |= [slow.touches(host, other) for other in one.hosts]
-            found[:, place[host]] |= [slow.touches(other, host) for other in one.hosts]
-    for pair in one.unexplained:
-        found[place[pair.source], place[pair.destination]] = True
-        found[place[pair.destination], place[pair.source]] |= one.metric.is_lower_better
-    return found
-
-
-def _frames(one: NetworkMap) -> Iterator[dict[str, str | int]]:
-    """Yield a frame for the row and the column of each host that is slow with many, and for each pair that is."""
-    place = {host: index for index, host in enumerate(one.hosts)}
-    whole = (0, len(one.hosts))
-
-    def frame(rows: tuple[int, int], columns: tuple[int, int], framed: str, found: str) -> dict[str, str | int]:
-        ends = {"x": columns[0], "x_end": columns[1], "y": rows[0], "y_end": rows[1]}
-        return {**ends, "framed": framed, "found": found}
-
-    def only(host: str) -> tuple[int, int]:
-        return place[host], place[host] + 1
-
-    for slow in one.slow:
-        framed = "whole" if slow.is_confirmed else "dashed"
-        first, last = slow.hosts[0], slow.hosts[-1]
-        if slow.touch in (Touch.MEMBER, Touch.NEAR, Touch.SENDING):
-            yield frame(only(first), whole, framed, slow.words)
-        if slow.touch in (Touch.MEMBER, Touch.NEAR, Touch.RECEIVING):
-            yield frame(whole, only(first), framed, slow.words)
-        if slow.touch in (Touch.PAIR, Touch.DIRECTION):
-            yield frame(only(first), only(last), framed, slow.words)
-    for pair in one.unexplained[:MOST_UNEXPLAINED]:
-        yield frame(only(pair.source), only(pair.destination), "dotted", "cannot be named yet")
 
 
 def _found(one: NetworkMap, source: str, destination: str) -> str:

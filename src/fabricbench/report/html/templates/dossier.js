@@ -8,6 +8,7 @@
   const waiting = new Set();
   const guessed = new Set(); // drawn while folded away, at a width that was guessed
   let isDrawing = false;
+  const AHEAD = 150; // plots of a page that are drawn before their folds are opened; of more, which take seconds, none
   const ERRORS = 1; // Vega warns of every plot that the reader's choice leaves empty, which is no fault
 
   // What is large stands compressed in the page. A browser that cannot unpack it shows the still pictures.
@@ -79,6 +80,7 @@
   }
 
   const isFoldedAway = (element) => element.closest("details.fold:not([open])") !== null;
+  const isDue = (id) => Object.keys(specs).length <= AHEAD || !isFoldedAway(document.getElementById(id));
 
   // Rows of text have their own height; only plots with two value axes grow when enlarged.
   function hasRows(layer) {
@@ -135,15 +137,16 @@
       figure.querySelector(".nothing").hidden = panels.some((panel) => !panel.hidden);
     }
     for (const [id, view] of views) setSignals(view, specs[id].figure).runAsync();
-    drawAll(Object.keys(specs).filter((id) => !views.has(id)));
+    drawAll(Object.keys(specs).filter((id) => !views.has(id) && isDue(id)));
   }
 
   controls.addEventListener("change", (event) => {
-    if (event.target.name === "scale") drawAll(Object.keys(specs).filter((id) => switchable.includes(specs[id].figure)));
+    const isSwitched = (id) => switchable.includes(specs[id].figure) && (views.has(id) || isDue(id));
+    if (event.target.name === "scale") drawAll(Object.keys(specs).filter(isSwitched));
     else applyChoice();
   });
   controls.addEventListener("submit", (event) => event.preventDefault());
-  darkScheme.addEventListener("change", () => drawAll(Object.keys(specs)));
+  darkScheme.addEventListener("change", () => drawAll(Object.keys(specs).filter((id) => views.has(id) || isDue(id))));
 
   // A fold that opens shows its plots at their true width; one link to something inside it, or printing, opens it.
   document.addEventListener("toggle", (event) => {

@@ -88,6 +88,8 @@ def flat(fields: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         column = prefix if name == "value" and prefix else f"{prefix}_{name}" if prefix else name
         if name == PARAMETERS:
             row.setdefault(column, json.dumps(dict(value), ensure_ascii=False))
+        elif value is None or isinstance(value, str | float | int):  # most are, and the next question takes long
+            row[column] = _rounded(value)
         elif isinstance(value, Mapping):
             row |= flat(value, "" if name in NAMELESS else column)
         else:

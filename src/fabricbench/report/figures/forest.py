@@ -68,12 +68,12 @@ def verdict_forest(findings: Findings, *, is_interactive: bool = False) -> Figur
         groups.setdefault((*_pair(curve), curve.metric), []).append(curve)
     if not groups:
         return None
-    panels, ends = [], _ends(basic)
+    panels, domain = [], ratio_domain(_ends(basic), findings.margin)
     for group in groups.values():
         title = METRIC_WORDS[group[0].metric].capitalize() + _pair_words(findings, group[0], is_interactive)
         tags = {"metric": group[0].metric.value}
         labels = [_layer_words(findings, curve) for curve in group]
-        panels.append(_panel(findings, group, labels, title, tags, ends, is_interactive, has_labels=True))
+        panels.append(_panel(findings, group, labels, title, tags, domain, is_interactive, has_labels=True))
     caption = "Geometric mean of the ratios over the message sizes of each layer. " + _reading(findings, basic)
     title = "How many times faster, over all message sizes"
     return Figure(
@@ -99,13 +99,13 @@ def _cells(findings: Findings, metric: Metric, name: str, is_interactive: bool) 
         groups.setdefault((*_pair(cell), cell.layer, cell.receive, cell.setup), []).append(cell)
     if not groups:
         return None
-    panels, ends = [], _ends(cells)
+    panels, domain = [], ratio_domain(_ends(cells), findings.margin)
     for group in groups.values():
         first = group[0]
         labels = [size_words(cell.message_bytes) for cell in group]
         tags = {"layer": first.layer.value, "receive": RECEIVE_WORDS[first.receive]}
         title = _layer_words(findings, first) + _pair_words(findings, first, is_interactive)
-        panels.append(_panel(findings, group, labels, title, tags, ends, is_interactive))
+        panels.append(_panel(findings, group, labels, title, tags, domain, is_interactive))
     title = f"{METRIC_WORDS[metric].capitalize()}: how many times faster, size by size"
     caption = f"Ratio of geometric means over launches{', paired by block' if cells[0].is_paired else ''}. " + _reading(
         findings, cells
@@ -186,11 +186,11 @@ def _panel(
     labels: list[str],
     title: str,
     tags: dict[str, str],
-    ends: list[float],
+    domain: tuple[float, float],
     is_interactive: bool,
     has_labels: bool = False,
 ) -> Panel:
-    low, high = ratio_domain(ends, findings.margin)
+    low, high = domain
     end = low * (high / low) ** (1 / (1 - LABEL_SHARE)) if has_labels else high
     first = items[0]
     x: Spec = {

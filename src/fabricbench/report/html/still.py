@@ -14,6 +14,7 @@ import vl_convert
 from markupsafe import Markup
 
 from fabricbench.report.drawing.figure import LIGHT, Panel, Spec, vega_config
+from fabricbench.report.figures.distributions import ANY_SIZE
 
 WIDTH, WIDE = 300, 620
 """Pixels: of a panel among others, and of one that stands alone. The page scales them down, never up."""
@@ -38,7 +39,7 @@ PIXELS = 1.5
 def still(panel: Panel, place: str, *, is_alone: bool) -> Markup:
     """Return the panel as SVG; `place` is its element's id, which what it defines inside is named after."""
     spec = {
-        **panel.spec,
+        **_of_first_size(panel.spec),
         "width": min(WIDE if is_alone else WIDTH, panel.widest or WIDE),
         "height": panel.height,
         "autosize": {"type": "fit-x", "contains": "padding"},
@@ -56,6 +57,23 @@ def _drawn(spec: str) -> str:
     drawn = str(vl_convert.vegalite_to_svg(read))
     drawn = LONG_NUMBER.sub(r"\1", SURPLUS.sub("", drawn))
     return drawn.replace("<svg ", '<svg aria-hidden="true" ', 1)
+
+
+def _of_first_size(spec: Spec) -> Spec:
+    """Return a view without the rows of other message sizes than the one that it shows first, where it has a choice of them."""
+    sizes = {ANY_SIZE, *(one["value"] for one in spec.get("params", ()) if one["name"] == "size")}
+    if len(sizes) == 1:
+        return spec
+
+    def kept(layer: Spec) -> Spec:
+        if "data" not in layer:
+            return layer
+        return {
+            **layer,
+            "data": {"values": [row for row in layer["data"]["values"] if row.get("bytes", ANY_SIZE) in sizes]},
+        }
+
+    return {**spec, "layer": [kept(layer) for layer in spec["layer"]]}
 
 
 def _marks(spec: Spec) -> int:

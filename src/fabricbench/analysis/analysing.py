@@ -189,7 +189,7 @@ def analyse(
         method=method(
             margin,
             confidence,
-            replication=pairings[0].replication if pairings else Replication.BLOCKS,
+            replication=pairings[0].replication if pairings else None,
             seed=manifest.seed,
             more=paragraphs,
             origins=origins,
@@ -398,7 +398,7 @@ def _conditions(
     parts.append(f"levels are geometric means over launches, of tails medians{of_all}")
     parts += [f"{words}: ratios are without that" for words in order]
     for mark, names in marks.items():
-        everything = len(names) == len(sides)
+        everything = len(names) == len(sides) > 1
         parts.append(f"{'all fabrics' if everything else enumeration(list(names))} {MARKS[mark].condition}")
     left_out = sum(len(side.invalid) for side in sides)
     if left_out:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import log
 
+from fabricbench.analysis.alone import sentence_of_one
 from fabricbench.analysis.change import is_change, name_of_change
 from fabricbench.analysis.effects import Compared, ErrorRates
 from fabricbench.analysis.findings import Effect, Grade, Letter, PairEffect, Replication, Verdict
@@ -41,7 +42,6 @@ from fabricbench.analysis.wording import (
     percent,
     slower_text,
     times_better,
-    value_text,
 )
 from fabricbench.statistics.decision import FEWEST_PAIRS
 from fabricbench.statistics.ratios import MINIMUM_LAUNCHES
@@ -70,7 +70,7 @@ class Answer:
 def answer_of(compared: Compared, leading: Sequence[Effect], of_samples: Sequence[Effect], rates: ErrorRates) -> Answer:
     """Return what the leading rows come to; `of_samples` are the tails and the means of their samples."""
     if not compared.pairings:
-        return _alone(compared.sides[0].name, leading)
+        return Answer(*sentence_of_one(compared.sides[0].name, leading))
     if not leading:
         names = enumeration([side.name for side in compared.sides])
         if not compared.cells:
@@ -398,16 +398,3 @@ def _change(compared: Compared, leading: Sequence[Effect], of_samples: Sequence[
         shortened([exception_of(*found) for found in felt]),
         " ".join(filter(None, (tail, reach(compared, None, rates)))),
     )
-
-
-def _alone(name: str, leading: Sequence[Effect]) -> Answer:
-    """Return what one fabric showed, where there is nothing to compare it with."""
-    texts = [
-        f"{one.what} {value_text(one.metric, reading.value, unit=unit_of(one))}"
-        for one in leading
-        for reading in one.readings
-        if reading.value is not None and not reading.is_impossible
-    ]
-    if not texts:
-        return Answer(f"{name} alone was measured, and nothing that users meet on it.")
-    return Answer(fitting(*(f"{name}: {'; '.join(texts[:number])}." for number in range(len(texts), 0, -1))))

@@ -20,6 +20,7 @@ from fabricbench.analysis.findings import (
     Doubt,
     Effect,
     Grade,
+    Interval,
     LadderStep,
     LaunchGroups,
     Letter,
@@ -28,11 +29,13 @@ from fabricbench.analysis.findings import (
     Verdict,
 )
 from fabricbench.analysis.grading import Judged, Troubles, doubts_of_pairs, grade_of, weighed
+from fabricbench.analysis.instrument import wire_shares
 from fabricbench.analysis.lost_launches import survivors
 from fabricbench.analysis.measured import CellMeasured, Side, log_of, ratio_rounding
 from fabricbench.analysis.pairing import Pairing
 from fabricbench.analysis.ranking import ranks
 from fabricbench.analysis.rows import Row
+from fabricbench.analysis.summary import scaled
 from fabricbench.analysis.wording import difference
 from fabricbench.patterns import PATTERNS
 from fabricbench.statistics.decision import EQUIVALENT_LAUNCHES, FEWEST_PAIRS, Consequence, Decision, LogRatio
@@ -144,7 +147,8 @@ def effect_of(
     against = (*(one for one in of_sides if not one.is_loss), *notes, *doubts_of_pairs(judged, troubles))
     if row.is_typical:
         against = (*against, *_doubts_of_modes(row, mine, judged))
-    grade = grade_of(judged, (*against, *losses))
+    is_alone = len(sides) == 1
+    grade = grade_of(judged, (*against, *losses), is_alone=is_alone)
     slow = _slow_blocks(of_cell.values())
     return Effect(
         what=row.what,
@@ -156,7 +160,8 @@ def effect_of(
         is_typical=not is_tail,
         is_mean=row.is_mean,
         readings=tuple(
-            _reading(side, row, levels.get(side.name), doubts[side.name], slow.get(side.name, ())) for side in sides
+            _reading(side, row, levels.get(side.name), doubts[side.name], slow.get(side.name, ()), is_alone=is_alone)
+            for side in sides
         ),
         pairs=pairs,
         ranks=_ranks([side.name for side in sides], pairs),
@@ -264,7 +269,9 @@ def _slow_blocks(cells: Iterable[Comparison | None]) -> dict[str, tuple[int, ...
     return {one.fabric: one.slow_blocks for one in groups}
 
 
-def _reading(side: Side, row: Row, level: Level | None, doubts: Sequence[Doubt], slow_blocks: Sequence[int]) -> Reading:
+def _reading(
+    side: Side, row: Row, level: Level | None, doubts: Sequence[Doubt], slow_blocks: Sequence[int], *, is_alone: bool
+) -> Reading:
     if level is None:
         return Reading(
             fabric=side.name, value=None, low=None, high=None, launches=(None,) * len(side.blocks), note="gave nothing"
@@ -280,7 +287,17 @@ def _reading(side: Side, row: Row, level: Level | None, doubts: Sequence[Doubt],
         is_impossible=any(doubt.is_void for doubt in doubts),
         is_beyond_wire=any(doubt.is_beyond_wire for doubt in doubts),
         note="; ".join(str(doubt) for doubt in doubts if doubt.is_void),
+        share_of_line_rate=_share_of_line_rate(side, row, level) if is_alone else None,
     )
+
+
+def _share_of_line_rate(side: Side, row: Row, level: Level) -> Interval | None:
+    """Return a stream's level as a share of what its wire carries; None of anything else."""
+    value, low, high = level
+    if value is None or not row.is_typical:
+        return None
+    share, _ = wire_shares(side, side.cells[row.key], value)
+    return None if share is None else scaled(Interval(value=value, low=low, high=high), share / value)
 
 
 def _common_blocks(row: Row, sides: Sequence[Side], pairings: Sequence[Pairing]) -> set[int]:

@@ -34,7 +34,8 @@ def evidence_of(effects: Sequence[Effect]) -> tuple[Evidence, ...]:
     if void:
         lines.append(Evidence(words=f"Cannot be right: {_few(void)}.", doubts=_doubts(void)))
     if doubtful:
-        lines.append(Evidence(words=f"May change: {_claims(doubtful)}.", doubts=_doubts(doubtful)))
+        said = f"May change: {_claims(doubtful)}." if doubtful[0].pairs else f"In doubt: {_few(doubtful)}."
+        lines.append(Evidence(words=said, doubts=_doubts(doubtful)))
     return (*lines, *_counts(effects))
 
 

@@ -237,10 +237,12 @@ def gravest(consequences: Iterable[Consequence | None]) -> Consequence | None:
     return max(consequences, key=GRAVITY.index, default=Consequence.NOTHING)
 
 
-def grade_of(judged: Sequence[Judged], doubts: Sequence[Doubt]) -> Grade:
-    """Return the grade of a row by all that speaks against it."""
+def grade_of(judged: Sequence[Judged], doubts: Sequence[Doubt], *, is_alone: bool = False) -> Grade:
+    """Return the grade of a row by all that speaks against it; of a fabric that `is_alone` it is the values that are in doubt."""
     if any(doubt.is_void for doubt in doubts):
         return Grade.VOID
+    if is_alone and doubts:
+        return Grade.DOUBTFUL
     if all(one.pair.verdict.is_open for one in judged):
         return Grade.OPEN
     worst = gravest(doubt.consequence for doubt in doubts)

@@ -80,6 +80,12 @@ is in the ratio and cannot be told from a change: no rate of error is promised, 
 interval. Three runs a side or more, or both settings in one run, can tell.
 """
 
+OF_ONE = """
+One fabric is compared with nothing. A level of the first screen is the geometric mean over launches with its {level} interval from
+Student's t on the logarithms, of tails the median; each interval is of its row alone. A share of the line rate is that of the
+payload in what the wire carries, all headers and gaps included. The rows are chosen by what was measured, not by what came out.
+"""
+
 CORRECTION = """
 Tables: all comparisons of a report, of cells and of curves, of every two fabrics, are one family; p-values of "no
 difference" and of "no more than the margin" are adjusted for the false discovery rate (Benjamini and Hochberg, 1995):
@@ -155,7 +161,7 @@ def method(
     margin: float,
     confidence: float,
     *,
-    replication: Replication,
+    replication: Replication | None,
     seed: int,
     more: Iterable[str] = (),
     origins: Collection[Origin] = (Origin.MEASURED,),
@@ -163,7 +169,7 @@ def method(
 ) -> tuple[str, ...]:
     """Return the paragraphs for what is repeated, and for where launches come from; `more` are those of its chapters.
 
-    `lost_nodes` are those that a run went on without.
+    `replication` is None where nothing is compared; `lost_nodes` are those that a run went on without.
     """
     is_imported = Origin.IMPORTED in origins
     is_ours = any(origin is not Origin.IMPORTED for origin in origins) or not origins
@@ -181,25 +187,25 @@ def method(
         "late_trip": percent(LATE_STRETCH / MESSAGES_OF_A_TRIP),
         "late_stretch": percent(LATE_STRETCH),
     }
-    compared = {Replication.BLOCKS: PAIRED, Replication.RUNS: RUNS, Replication.LAUNCHES: UNPAIRED}[replication]
-    promise = () if replication is Replication.LAUNCHES else (FIRST_SCREEN,)
     launches = (LAUNCHES,) * is_ours + (IMPORTED,) * is_imported
     texts = (
         *launches,
         *((FAILED_NODES,) if lost_nodes else ()),
         SUMMARIES,
-        compared,
-        *promise,
-        CORRECTION + (OF_TWO_SESSIONS if replication is Replication.LAUNCHES else ""),
-        LOOKS,
-        VERDICTS,
-        GRADES,
-        CROSSOVERS,
+        *((OF_ONE,) if replication is None else _of_comparing(replication)),
         LADDER,
         *((INSTRUMENT,) if Origin.EMULATED in origins else ()),
         *more,
     )
     return tuple(" ".join(text.split()).format(**facts) for text in texts)
+
+
+def _of_comparing(replication: Replication) -> tuple[str, ...]:
+    """Return how fabrics, or before and after, are compared and judged."""
+    compared = {Replication.BLOCKS: PAIRED, Replication.RUNS: RUNS, Replication.LAUNCHES: UNPAIRED}[replication]
+    promise = () if replication is Replication.LAUNCHES else (FIRST_SCREEN,)
+    correction = CORRECTION + (OF_TWO_SESSIONS if replication is Replication.LAUNCHES else "")
+    return compared, *promise, correction, LOOKS, VERDICTS, GRADES, CROSSOVERS
 
 
 NEW_DIRECTORY = "RUNDIR"

@@ -40,6 +40,7 @@ from fabricbench.report.words import (
     interval_parts,
     outcome_words,
     ratio_words,
+    share_interval_words,
     spoken,
     step_words,
     typographic,
@@ -55,6 +56,8 @@ DECISION_LINES = 3
 BEFORE_AFTER = ("before", "after")
 LOST = "LOST"
 """Heads what was lost, in every form."""
+OF_LINE_RATE = "Of line rate"
+"""Heads the shares of one fabric, in every form."""
 TIE, WORSE = "~", ">"
 """Between two fabrics in their order: not told apart by any test, and told apart."""
 
@@ -69,6 +72,8 @@ class Value:
     is_struck: bool
     remark: str
     reading: Reading
+    share: str = ""
+    """Of the line rate, where nothing stands beside the fabric to be measured by."""
 
 
 @dataclass(frozen=True)
@@ -191,6 +196,10 @@ class Screen:
     def is_alone(self) -> bool:
         """Whether there is one fabric, which nothing is compared with: rows have no verdict, and no evidence for one."""
         return len(self.fabrics) == 1
+
+    def has_shares(self, rows: Sequence[Row]) -> bool:
+        """Whether any of these rows has a share of the line rate, which then stands in a column of its own."""
+        return any(value.share for row in rows for value in row.values)
 
     def doubts_of(self, rows: Sequence[Row], told: Sequence[Row] = ()) -> tuple[tuple[int, str], ...]:
         """Return the doubts that rows are marked with, each with its number, but for those of rows that stand above them."""
@@ -333,7 +342,8 @@ def _value(effect: Effect, reading: Reading) -> Value:
     if reading.value is None:
         return Value(reading.fabric, NOTHING, "", is_struck=False, remark=remark, reading=reading)
     whole = interval_parts(effect.metric, Interval(value=reading.value, low=reading.low, high=reading.high))
-    return Value(reading.fabric, whole.value, whole.interval, reading.is_impossible, remark, reading)
+    share = "" if reading.share_of_line_rate is None else share_interval_words(reading.share_of_line_rate)
+    return Value(reading.fabric, whole.value, whole.interval, reading.is_impossible, remark, reading, share)
 
 
 def _ratio(pair: PairEffect, metric: Metric, margin: float) -> Ratio:

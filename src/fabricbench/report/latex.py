@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
 from fabricbench.analysis.findings import MARKS, Findings, Proof
-from fabricbench.report.first_screen import LOST, Row, Screen, Value, build_screen, plain_times
+from fabricbench.report.first_screen import LOST, OF_LINE_RATE, Row, Screen, Value, build_screen, plain_times
 from fabricbench.report.words import NOTHING, unproven_fabrics
 
 SPECIAL = {character: f"\\{character}" for character in "&%$#_{}"} | {
@@ -50,8 +50,15 @@ Lines = list[str]
 def render(findings: Findings) -> bytes:
     """Return the table, in a float with its caption and label."""
     screen = build_screen(findings)
-    outcome = [screen.ratio_head, "verdict"] if screen.has_pairs else ["Best first"]
-    heads: list[Lines] = [[""], *([letter, name] for letter, name in screen.fabrics), outcome, ["Evidence"]]
+    shares = [OF_LINE_RATE] if screen.has_shares((*screen.rows, *screen.more_rows)) else []
+    outcome = [screen.ratio_head, "verdict"] if screen.has_pairs else shares if screen.is_alone else ["Best first"]
+    last = "" if screen.is_alone else "Evidence"
+    heads: list[Lines] = [
+        [""],
+        *([letter, name] for letter, name in screen.fabrics),
+        *([outcome] if outcome else []),
+        [last],
+    ]
     lines = [
         r"\begin{table*}",
         r"  \centering",
@@ -59,13 +66,13 @@ def render(findings: Findings) -> bytes:
         r"  \label{tab:fabricbench-effects}",
         r"  \footnotesize",
         r"  \setlength{\tabcolsep}{4pt}",
-        f"  \\begin{{tabular}}{{l{'r' * len(screen.fabrics)}p{{39mm}}l}}",
+        f"  \\begin{{tabular}}{{l{'r' * len(screen.fabrics)}{'p{39mm}' if outcome else ''}l}}",
         r"    \toprule",
         *_lines(heads),
         r"    \midrule",
-        *_rows(screen, screen.rows),
+        *_rows(screen, screen.rows, has_shares=bool(shares)),
         *([r"    \midrule"] if screen.more_rows else []),
-        *_rows(screen, screen.more_rows),
+        *_rows(screen, screen.more_rows, has_shares=bool(shares)),
         r"    \bottomrule",
         r"  \end{tabular}",
         r"\end{table*}",
@@ -100,15 +107,17 @@ def _caption(findings: Findings, screen: Screen) -> Iterator[str]:
     yield from (f"({number}) {doubt}." for number, doubt in screen.doubts_of((*screen.rows, *screen.more_rows)))
 
 
-def _rows(screen: Screen, rows: Sequence[Row]) -> Iterator[str]:
+def _rows(screen: Screen, rows: Sequence[Row], *, has_shares: bool) -> Iterator[str]:
     for number, row in enumerate(rows):
         if number:
             yield r"    \addlinespace[2pt]"
-        yield from _lines(_cells(screen, row))
+        yield from _lines(_cells(screen, row, has_shares=has_shares))
 
 
-def _cells(screen: Screen, row: Row) -> list[Lines]:
+def _cells(screen: Screen, row: Row, *, has_shares: bool) -> list[Lines]:
     values = [next((_value(one) for one in row.values if one.fabric == name), [NOTHING]) for _, name in screen.fabrics]
+    if screen.is_alone:
+        return [[row.what], *values, *([[row.values[0].share or NOTHING]] if has_shares else []), [_marks(row)]]
     if not screen.has_pairs:
         outcome = [row.ranking]
     else:
@@ -124,7 +133,12 @@ def _value(value: Value) -> Lines:
 
 def _evidence(row: Row) -> str:
     """Return the grade in a word, and the numbers of what speaks against the row."""
-    return " ".join([row.grade.value, *(f"({number})" for number in row.doubts)])
+    return f"{row.grade.value} {_marks(row)}".rstrip()
+
+
+def _marks(row: Row) -> str:
+    """Return the numbers of what speaks against the row."""
+    return " ".join(f"({number})" for number in row.doubts)
 
 
 def _lines(cells: Sequence[Lines]) -> Iterator[str]:

@@ -16,6 +16,7 @@ from fabricbench.report.figures import Figure
 from fabricbench.report.first_screen import (
     GRADE_SIGNS,
     LOST,
+    OF_LINE_RATE,
     Row,
     Screen,
     Topic,
@@ -180,11 +181,12 @@ def _doubts(doubts: Sequence[tuple[int, str]]) -> Iterable[str]:
 
 def _effects(screen: Screen, rows: Sequence[Row], sections: Collection[str]) -> Iterable[str]:
     """Yield the table of effects, each of which leads to the section that has more of it."""
-    outcome = [screen.ratio_head, "Verdict"] if screen.has_pairs else [] if screen.is_alone else ["Best first"]
+    shares = [OF_LINE_RATE] if screen.has_shares(rows) else []
+    outcome = [screen.ratio_head, "Verdict"] if screen.has_pairs else shares if screen.is_alone else ["Best first"]
     evidence = "" if screen.is_alone else "Evidence"
     columns = ("", *(f"{letter}: {name}, {screen.level}" for letter, name in screen.fabrics), *outcome, evidence)
     yield "| " + " | ".join(map(_text, columns)) + " |"
-    yield "| --- |" + " ---: |" * len(screen.fabrics) + " --- |" * (len(outcome) + 1)
+    yield "| --- |" + " ---: |" * (len(screen.fabrics) + len(shares)) + " --- |" * (len(outcome) - len(shares) + 1)
     for row in rows:
         values = [
             next((_value(one) for one in row.values if one.fabric == name), NOTHING) for _, name in screen.fabrics
@@ -192,7 +194,7 @@ def _effects(screen: Screen, rows: Sequence[Row], sections: Collection[str]) -> 
         last = row.marks if screen.is_alone else row.grade_words
         title = TOPICS[row.topic]
         what = f"[{_text(row.what)}](#{_anchor(title)})" if title in sections else _text(row.what)
-        yield f"| {what} | {' | '.join((*values, *_outcome(screen, row)))} | {_text(last)} |"
+        yield f"| {what} | {' | '.join((*values, *_outcome(screen, row, has_shares=bool(shares))))} | {_text(last)} |"
 
 
 def _value(value: Value) -> str:
@@ -201,9 +203,9 @@ def _value(value: Value) -> str:
     return f"{f'~~{text}~~' if value.is_struck else text} {value.remark}".rstrip()
 
 
-def _outcome(screen: Screen, row: Row) -> list[str]:
+def _outcome(screen: Screen, row: Row, *, has_shares: bool) -> list[str]:
     if screen.is_alone:
-        return []
+        return [_text(row.values[0].share or NOTHING)] if has_shares else []
     if not screen.has_pairs:
         return [_text(row.ranking)]
     return (

@@ -15,6 +15,7 @@ from rich.text import Text
 from fabricbench.analysis.findings import MARKS, Findings, Grade, Proof, Severity, Strength
 from fabricbench.report.first_screen import (
     LOST,
+    OF_LINE_RATE,
     Row,
     Screen,
     Value,
@@ -157,15 +158,16 @@ def _effects(findings: Findings, screen: Screen, rows: Sequence[Row], width: int
     body = _body(findings, screen, rows, is_narrow=False)
     long = [Text(row.marks if screen.is_alone else row.grade_words, style=GRADE_STYLES[row.grade]) for row in rows]
     short = [Text(row.grade_words.replace(f" {row.grade.value}", ""), style=GRADE_STYLES[row.grade]) for row in rows]
+    short = long if screen.is_alone else short
     if _wanted(body) + max(map(_width, short)) > width:
         body = _body(findings, screen, rows, is_narrow=True)
     lasts = long if _wanted(body) + max(map(_width, long)) <= width else short
     plot_width = min(WIDEST_PLOT, width - _wanted(body) - max(map(_width, lasts)) - GAP)
     heads = [f"{letter} {name}" for letter, name in screen.fabrics]
     outcome = screen.ratio_head if screen.has_pairs else screen.interval_head if screen.is_alone else "Best first"
-    table = RichTable(
-        screen.level, *map(escape, heads), outcome, box=None, padding=(0, GAP, 0, 0), header_style="dim", pad_edge=False
-    )
+    shares = [OF_LINE_RATE] if screen.has_shares(rows) else []
+    columns = (screen.level, *map(escape, heads), outcome, *shares)
+    table = RichTable(*columns, box=None, padding=(0, GAP, 0, 0), header_style="dim", pad_edge=False)
     for column, (_, name) in zip(table.columns[1:], screen.fabrics, strict=False):
         column.justify, column.header_style, column.overflow = "right", terminal_colour(findings, name), "fold"
     if plot_width >= NARROWEST_PLOT:
@@ -194,11 +196,13 @@ def _set_widths(table: RichTable, width: int) -> None:
 
 def _body(findings: Findings, screen: Screen, rows: Sequence[Row], *, is_narrow: bool) -> list[list[Text]]:
     """Return what each row says but for its launches and its evidence."""
+    has_shares = screen.has_shares(rows)
     return [
         [
             Text(row.what),
             *(_value(row, name) for _, name in screen.fabrics),
             _outcome(findings, screen, row, is_narrow=is_narrow),
+            *([Text(row.values[0].share or NOTHING, style="dim")] if has_shares else []),
         ]
         for row in rows
     ]

@@ -82,6 +82,8 @@ class Reading(Model):
     is_beyond_wire: bool = False
     """A little more than the wire can carry, by what was in buffers: cautioned where it stands."""
     note: str = ""
+    share_of_line_rate: Interval | None = Field(default=None, exclude_if=_is_none)
+    """Of a stream on a fabric whose wire is known, where nothing else stands beside the fabric to be measured by."""
 
 
 class PairEffect(WithoutNone):

@@ -16,7 +16,7 @@ from markupsafe import Markup, escape
 
 from fabricbench.analysis.findings import Findings
 from fabricbench.printable import printable, shortened
-from fabricbench.report.first_screen import LOST
+from fabricbench.report.first_screen import LOST, OF_LINE_RATE
 from fabricbench.report.html.page import STILLS, build_page, packed
 from fabricbench.report.words import set_for_page
 from fabricbench.table import Table
@@ -97,5 +97,5 @@ def environment() -> Environment:
     )
     environment.filters["typographic"] = set_for_page
     environment.filters["rows"] = _rows
-    environment.globals |= {"LOST": LOST, "STILLS": STILLS}
+    environment.globals |= {"LOST": LOST, "OF_LINE_RATE": OF_LINE_RATE, "STILLS": STILLS}
     return environment

@@ -154,7 +154,7 @@ def build_page(findings: Findings) -> Page:
         plot_head="Launches" if findings.headline.changes is not None else "Block by block",
         plot_words=f"times better than {screen.fabrics[0][1]}" if screen.fabrics else "",
         plot_extent=axis.words,
-        reading=_reading(findings),
+        reading=_reading(findings, is_alone=screen.is_alone),
         method=chapters.method_parts(findings),
         pairs=_pairs(screen),
         facts=tuple(fact for fact in facts_words(findings) if fact[0] != "Started"),
@@ -197,8 +197,29 @@ GRADE_MEANINGS = {
 }
 
 
-def _reading(findings: Findings) -> tuple[tuple[str, str], ...]:
+READING_OF_ONE = (
+    (
+        "Level",
+        "the geometric mean over launches, of p99 and p99.9 their median; ladder, curves and tables have medians",
+    ),
+    ("Interval", "of its row alone: where the level would be if all was measured again and again"),
+    (
+        "Round trip",
+        "a message there and its answer back; half of it is no latency of one way unless both ways are alike",
+    ),
+    ("Of line rate", "the payload that arrived, in bits, of all bits that the wire carries in that time"),
+)
+"""What the words of a first screen mean where nothing is compared."""
+
+
+def _reading(findings: Findings, *, is_alone: bool) -> tuple[tuple[str, str], ...]:
     level = f"{findings.confidence * 100:g} %"
+    launch = (
+        "Launch",
+        "one start of the measuring program on all nodes of a fabric: what is repeated, and what n counts",
+    )
+    if is_alone:
+        return (launch, *READING_OF_ONE)
     levels = (
         "on the first screen the geometric mean over launches (of p99 and p99.9 their median), so that levels divide to the "
         "ratio; in ladder, curves and "
@@ -209,7 +230,7 @@ def _reading(findings: Findings) -> tuple[tuple[str, str], ...]:
         f"{level} confidence, those of figures and tables each alone"
     )
     return (
-        ("Launch", "one start of the measuring program on all nodes of a fabric: what is repeated, and what n counts"),
+        launch,
         ("Block", "one launch of everything on every fabric, in a balanced order: fabrics are compared block by block"),
         ("Level", levels),
         ("Ratio", ratio),

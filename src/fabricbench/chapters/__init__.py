@@ -12,6 +12,7 @@ from fabricbench.analysis.material import Material
 from fabricbench.analysis.wording import percent
 from fabricbench.chapters import (
     applications,
+    by_size,
     conditions,
     congestion,
     decision,
@@ -20,6 +21,7 @@ from fabricbench.chapters import (
     network_map,
     one_way,
     operations,
+    pacing,
     rdma,
     topologies,
     trend,
@@ -32,6 +34,8 @@ CHAPTERS: tuple[Chapter, ...] = (
     workloads.CHAPTER,
     decision.CHAPTER,
     conditions.CHAPTER,
+    by_size.CHAPTER,
+    pacing.CHAPTER,
     topologies.CHAPTER,
     congestion.CHAPTER,
     rdma.CHAPTER,

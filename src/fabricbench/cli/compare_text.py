@@ -6,12 +6,14 @@ Text is as wide as the terminal. Ratios face the way of every report: how many t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from fabricbench.analysis.findings import BASIC_PATTERNS, Comparison, Findings, Interval, Verdict
+from fabricbench.chapters import by_size, pacing
 from fabricbench.cli.output import Format, as_json, wrapped
 from fabricbench.model import Layer, Metric, Pattern
 from fabricbench.quantity import format_bytes
-from fabricbench.report.comma_separated import comparisons_csv, origin_columns, origins_of
+from fabricbench.report.comma_separated import comparisons_csv, findings_csv, origin_columns, origins_of
 from fabricbench.report.first_screen import LOST, build_screen
 from fabricbench.report.terminal import table_text
 from fabricbench.report.words import (
@@ -36,8 +38,11 @@ UNBOUNDED = 400
 def render(findings: Findings, form: Format, width: int = UNBOUNDED) -> str:
     """Return the comparisons in a format; JSON and CSV hold every field of `Comparison`, cells first, then curves.
 
-    Text is no wider than `width` columns.
+    Of one fabric, which is compared with nothing, they hold what it does with messages of each size. Text is no wider than `width`
+    columns.
     """
+    if len(findings.fabrics) == 1:
+        return _of_one(findings, form, width)
     if form is Format.CSV:
         return comparisons_csv(findings).rstrip("\n")
     comparisons, origins = [*findings.cells, *findings.curves], origins_of(findings)
@@ -45,11 +50,7 @@ def render(findings: Findings, form: Format, width: int = UNBOUNDED) -> str:
         return as_json(
             [row | origin_columns(row, origins) for row in (one.model_dump(mode="json") for one in comparisons)]
         )
-    is_text = form is Format.TEXT
-    writer: Callable[[Table], str] = (lambda content: table_text(content, width)) if is_text else as_markdown
-    in_width: Callable[[Sequence[str]], Sequence[str]] = (
-        (lambda lines: wrapped(lines, width, hanging=0)) if is_text else lambda lines: lines
-    )
+    writer, in_width = _writers(form, width)
     notes: dict[str, int] = {}
     tables = [
         writer(_table(findings, layer, pair, rows, notes))
@@ -60,6 +61,34 @@ def render(findings: Findings, form: Format, width: int = UNBOUNDED) -> str:
     numbered = ["\n".join(in_width(_numbered(notes)))] if notes else []
     head = "\n".join(in_width(_head(findings, form)))
     return "\n\n".join([head, *tables, *numbered, *_crossovers(findings)])
+
+
+Lines = Sequence[str]
+
+
+def _writers(form: Format, width: int) -> tuple[Callable[[Table], str], Callable[[Lines], Lines]]:
+    """Return how tables and how lines are written in a format for people."""
+    if form is Format.TEXT:
+        return lambda content: table_text(content, width), lambda lines: wrapped(lines, width, hanging=0)
+    return as_markdown, lambda lines: lines
+
+
+def _of_one(findings: Findings, form: Format, width: int) -> str:
+    """Return what one fabric does with messages of each size, and what single ones take beside streamed ones."""
+    if form is Format.CSV:
+        return findings_csv(findings).get(by_size.NAME, "").rstrip("\n")
+    if form is Format.JSON:
+        origins = origins_of(findings)
+        return as_json([row | origin_columns(row, origins) for row in findings.chapters.get(by_size.NAME, ())])
+    writer, in_width = _writers(form, width)
+    parts = ["\n".join(in_width(_head(findings, form)))]
+    for chapter in (by_size.CHAPTER, pacing.CHAPTER):
+        lines = [f"- {line}" for line in chapter.lines(findings)]
+        heading = f"## {chapter.title}" if form is Format.MARKDOWN else chapter.title
+        tables = [replace(content, title=title) for title, content in chapter.tables_with_rows(findings)]
+        if lines or tables:
+            parts += [heading, *(["\n".join(in_width(lines))] if lines else []), *map(writer, tables)]
+    return "\n\n".join(parts)
 
 
 def _numbered(notes: dict[str, int]) -> list[str]:

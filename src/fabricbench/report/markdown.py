@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from fabricbench import chapters
 from fabricbench.analysis.findings import MARKS, Findings, Grade, Proof
-from fabricbench.chapters import operations, workloads
+from fabricbench.chapters import by_size, operations, workloads
 from fabricbench.printable import printable
 from fabricbench.report.figures import Figure
 from fabricbench.report.first_screen import (
@@ -66,6 +66,8 @@ TOPICS = {
     Topic.SIZES: BY_SIZE,
     Topic.SAMPLES: SAMPLES,
 }
+OF_ONE = {**TOPICS, Topic.SIZES: by_size.CHAPTER.title}
+"""The same where one fabric is compared with nothing."""
 
 Tables = Sequence[tuple[str, Table]]
 Pictures = Mapping[str, tuple[str, Figure]]
@@ -192,7 +194,7 @@ def _effects(screen: Screen, rows: Sequence[Row], sections: Collection[str]) -> 
             next((_value(one) for one in row.values if one.fabric == name), NOTHING) for _, name in screen.fabrics
         ]
         last = row.marks if screen.is_alone else row.grade_words
-        title = TOPICS[row.topic]
+        title = (OF_ONE if screen.is_alone else TOPICS)[row.topic]
         what = f"[{_text(row.what)}](#{_anchor(title)})" if title in sections else _text(row.what)
         yield f"| {what} | {' | '.join((*values, *_outcome(screen, row, has_shares=bool(shares))))} | {_text(last)} |"
 

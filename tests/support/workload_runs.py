@@ -99,9 +99,10 @@ def run_of_workloads(
     dropped: int = 0,
     program_of: Mapping[str, str] | None = None,
     problem_class: str = "W",
+    fabrics: str = "fast-ethernet,myrinet",
 ) -> Run:
-    """NPB, Linpack and HPCG on one, two and four ranks of two fabrics; `program_of`: what Linpack's hash is on each."""
-    testbed = plan_lab("four", 4, parse_fabrics("fast-ethernet,myrinet"), [0, 1]).testbed()
+    """NPB, Linpack and HPCG on one, two and four ranks of fabrics; `program_of`: what Linpack's hash is on each."""
+    testbed = plan_lab("four", 4, parse_fabrics(fabrics), list(range(fabrics.count(",") + 1))).testbed()
     asked = {
         "campaign": {"blocks": BLOCKS},
         "npb": [{"benchmarks": list(KERNELS), "class": problem_class, "ranks": [1, 4]}],

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from enum import StrEnum
 from types import MappingProxyType
 from typing import Annotated, NamedTuple
 
@@ -131,6 +134,46 @@ class Scaled(NamedTuple):
 
 SECOND_UNITS = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
 RATE_UNITS = (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3), ("bit/s", 1.0))
+MEGABYTE_S, MEBIBYTE_S = 8e6, 8.0 * 2**20
+"""In bit/s."""
+
+
+class RateUnit(StrEnum):
+    """What throughputs are written in for people; each goes down from there as values need it, and programs always get bit/s."""
+
+    BITS = "Gbit/s"
+    MEGABYTES = "MB/s"
+    MEBIBYTES = "MiB/s"
+
+
+_RATES_IN: Mapping[RateUnit, Sequence[tuple[str, float]]] = {
+    RateUnit.BITS: RATE_UNITS,
+    RateUnit.MEGABYTES: (("MB/s", MEGABYTE_S), ("kB/s", 8e3), ("B/s", 8.0)),
+    RateUnit.MEBIBYTES: (("MiB/s", MEBIBYTE_S), ("KiB/s", 8.0 * 2**10), ("B/s", 8.0)),
+}
+_rate_unit: ContextVar[RateUnit] = ContextVar("the unit of throughputs", default=RateUnit.BITS)
+
+
+@contextmanager
+def rates_in(unit: RateUnit) -> Iterator[None]:
+    """Write throughputs in a unit and those below it, as far as the context reaches: as `decimal.localcontext`, of a command."""
+    before = _rate_unit.set(unit)
+    try:
+        yield
+    finally:
+        _rate_unit.reset(before)
+
+
+def rate_unit() -> RateUnit:
+    """Return what throughputs are written in here."""
+    return _rate_unit.get()
+
+
+def rate_units() -> Sequence[tuple[str, float]]:
+    """Return the units of throughputs, the largest first, each with what it is in bit/s."""
+    return _RATES_IN[rate_unit()]
+
+
 MESSAGE_RATE_UNITS = (("Gmessage/s", 1e9), ("Mmessage/s", 1e6), ("kmessage/s", 1e3), ("message/s", 1.0))
 
 
@@ -176,7 +219,7 @@ def scale_seconds(seconds: float, digits: int = 3) -> Scaled:
 
 def scale_bit_s(bit_s: float, digits: int = 3) -> Scaled:
     """Return a rate in the unit that suits it."""
-    return _in_its_unit(bit_s, digits, RATE_UNITS)
+    return _in_its_unit(bit_s, digits, rate_units())
 
 
 def scale_message_s(message_s: float, digits: int = 3) -> Scaled:
@@ -198,6 +241,11 @@ def format_seconds(seconds: float, digits: int = 3) -> str:
 def format_bit_s(bit_s: float, digits: int = 3) -> str:
     """Write a rate with the unit that suits it: `94.1 Mbit/s`."""
     return str(scale_bit_s(bit_s, digits))
+
+
+def megabytes_s(bit_s: float, digits: int = 3) -> str:
+    """Write a rate in MB/s without its unit, which stands above it."""
+    return _significant(bit_s / MEGABYTE_S, digits)
 
 
 def write_bit_s(bit_s: float) -> str:

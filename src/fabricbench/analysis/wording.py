@@ -9,11 +9,11 @@ from fabricbench.model import Metric, Pattern
 from fabricbench.patterns import PATTERNS
 from fabricbench.quantity import (
     MESSAGE_RATE_UNITS,
-    RATE_UNITS,
     SECOND_UNITS,
     WIDEST_NUMBER,
     Scaled,
     format_bytes,
+    rate_units,
     scale_bit_s,
     scale_message_s,
     scale_seconds,
@@ -99,7 +99,7 @@ def in_one_unit(metric: Metric, values: Sequence[float], *, unit: str = "") -> t
         )
     if metric.is_time:
         return scale_together([value * 1e-9 for value in values], SECOND_UNITS)
-    return scale_together(values, MESSAGE_RATE_UNITS if metric is Metric.MESSAGE_RATE else RATE_UNITS)
+    return scale_together(values, MESSAGE_RATE_UNITS if metric is Metric.MESSAGE_RATE else rate_units())
 
 
 def times_better(metric: Metric, times: float) -> str:

@@ -19,6 +19,7 @@ from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, ro
 from fabricbench.model import Layer, Metric, Model, Pattern, Receive
 from fabricbench.pattern_facts import Family
 from fabricbench.patterns import PATTERNS
+from fabricbench.quantity import RateUnit, megabytes_s, rate_unit
 from fabricbench.report.drawing.axes import (
     CHOSEN,
     HAS_INTERVAL,
@@ -63,8 +64,6 @@ TRIP, RATE = Metric.ROUND_TRIP_TIME, Metric.THROUGHPUT
 TAIL = 0.99
 SAMPLES_OF_TAIL = 100
 """Fewer hold no sample beyond that tail."""
-BYTE_S = 8e6
-"""Bits of a megabyte."""
 
 
 class SizeOnFabric(Model):
@@ -182,6 +181,10 @@ def _heading(one: SizeOnFabric) -> str:
     return ", ".join(filter(None, (one.layer.value, how, one.variant)))
 
 
+IN_MEGABYTES = ("Ping-pong, MB/s", "Stream, MB/s")
+"""Columns of the same rates once more, as the studies of networks have them."""
+
+
 def _table(group: Sequence[SizeOnFabric]) -> Table:
     rows = [
         (
@@ -208,18 +211,23 @@ def _table(group: Sequence[SizeOnFabric]) -> Table:
         "Half of it",
         "99 % of round trips below",
         "Ping-pong carries",
-        "Ping-pong, MB/s",
+        IN_MEGABYTES[0],
         "Stream carries",
-        "Stream, MB/s",
+        IN_MEGABYTES[1],
         "Of line rate",
         "Launches",
     )
-    spare = ("Launches", "99 % of round trips below", "Ping-pong, MB/s", "Stream, MB/s")
-    return table(columns, rows, range(len(columns)), spare=spare, result="Stream carries")
+    spare = ("Launches", "99 % of round trips below", *IN_MEGABYTES)
+    made = table(columns, rows, range(len(columns)), spare=spare, result="Stream carries")
+    if rate_unit() is RateUnit.BITS:
+        return made
+    return made.only(
+        [place for place, name in enumerate(columns) if name not in IN_MEGABYTES]
+    )  # where all rates are in bytes
 
 
 def _megabytes(rate: Interval | None) -> str:
-    return NOTHING if rate is None else f"{rate.value / BYTE_S:.3g}"
+    return NOTHING if rate is None else megabytes_s(rate.value)
 
 
 def lines(findings: Findings) -> Sequence[str]:

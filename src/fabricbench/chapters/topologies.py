@@ -15,7 +15,7 @@ from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, no
 from fabricbench.model import Layer, Metric, Pattern
 from fabricbench.pattern_facts import Family
 from fabricbench.patterns import PATTERNS
-from fabricbench.report.drawing.axes import HAS_INTERVAL, RATE_LABELS, colour_channel
+from fabricbench.report.drawing.axes import HAS_INTERVAL, colour_channel, rate_labels
 from fabricbench.report.drawing.figure import (
     Figure,
     Panel,
@@ -220,7 +220,7 @@ def _panel(findings: Findings, layer: Layer, fabric: str, group: list[Topology],
         "type": "quantitative",
         "scale": {"domain": [0, 1.04 * longest], "nice": False},
         "axis": {
-            "labelExpr": RATE_LABELS,
+            "labelExpr": rate_labels(),
             "title": "throughput of a channel",
             "tickCount": 4,
             "labelOverlap": "greedy",

@@ -14,6 +14,7 @@ from typer.core import TyperCommand
 
 from fabricbench.cli import completion
 from fabricbench.errors import UsageError
+from fabricbench.quantity import RateUnit, rates_in
 
 CampaignArgument = Annotated[
     str,
@@ -68,6 +69,20 @@ WithoutFailedNodesOption = Annotated[
     bool,
     typer.Option(
         "--without-failed-nodes", help="Where nodes do not answer any more, measure what is left on the others."
+    ),
+]
+
+
+def _write_rates_in(context: typer.Context, unit: RateUnit) -> RateUnit:
+    """Write throughputs in a unit until the command ends."""
+    context.with_resource(rates_in(unit))
+    return unit
+
+
+UnitsOption = Annotated[
+    RateUnit,
+    typer.Option(
+        "--units", callback=_write_rates_in, help="What throughputs are written in, or the next smaller unit."
     ),
 ]
 

@@ -13,10 +13,12 @@ from fabricbench.cli.arguments import (
     MarginOption,
     RunsArgument,
     SeveralRunsCommand,
+    UnitsOption,
     runs_to_analyse,
 )
 from fabricbench.cli.losses import losses_said, say_losses
 from fabricbench.cli.output import Format, check_output, output_width, say, share_option, write_output
+from fabricbench.quantity import RateUnit
 
 
 def register(app: typer.Typer) -> None:
@@ -36,6 +38,7 @@ def register(app: typer.Typer) -> None:
             Path | None,
             typer.Option(metavar="FILE", help="Rank and cost the fabrics by the [decision] of this TOML file."),
         ] = None,
+        units: UnitsOption = RateUnit.BITS,
         form: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.TEXT,
         output: Annotated[Path | None, typer.Option("--output", "-o", help="A file instead of stdout.")] = None,
     ) -> None:
@@ -47,6 +50,7 @@ def register(app: typer.Typer) -> None:
         With one run a side, `fabricbench compare runs/a1 runs/b1`, a change cannot be told from what else differed between the
         sessions.
         """
+        del units  # which `UnitsOption` has set
         check_output(output)
         from fabricbench.analysis import analyse  # noqa: PLC0415 - keeps the start of the program fast
         from fabricbench.analysis.findings import Severity  # noqa: PLC0415

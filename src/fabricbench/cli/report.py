@@ -16,6 +16,7 @@ from fabricbench.cli.arguments import (
     MarginOption,
     RunsArgument,
     SeveralRunsCommand,
+    UnitsOption,
     first_path,
     note_of_sides,
     runs_to_analyse,
@@ -23,6 +24,7 @@ from fabricbench.cli.arguments import (
 from fabricbench.cli.losses import losses_said, say_losses
 from fabricbench.cli.output import STDOUT, check_output, is_file_name, say, share_option, write_files
 from fabricbench.errors import UsageError
+from fabricbench.quantity import RateUnit
 
 if TYPE_CHECKING:
     from fabricbench.analysis.findings import Findings, Reference
@@ -96,6 +98,7 @@ def register(app: typer.Typer) -> None:
                 help="Add how the first screen's tests went over the runs of its campaign there, up to this one.",
             ),
         ] = None,
+        units: UnitsOption = RateUnit.BITS,
         open_it: Annotated[bool, typer.Option("--open", help="Show it in the browser.")] = False,
     ) -> None:
         """Write the dossier of a run, or of runs before and after: one HTML file that opens anywhere, offline.
@@ -117,6 +120,7 @@ def register(app: typer.Typer) -> None:
 
         The effects as a table for a paper: `fabricbench report runs/today --format latex -o effects.tex`
         """
+        del units  # which `UnitsOption` has set
         from fabricbench.analysis import analyse  # noqa: PLC0415 - keeps the start of the program fast
         from fabricbench.record.decision_table import read_decision  # noqa: PLC0415
         from fabricbench.report.formats import FORMATS, Format  # noqa: PLC0415

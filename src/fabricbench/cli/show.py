@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 import typer
 
 from fabricbench.cli import completion
+from fabricbench.cli.arguments import UnitsOption
 from fabricbench.cli.losses import say_losses, unequal_of
 from fabricbench.cli.output import check_output, opened_output, say, value_text
 from fabricbench.errors import UsageError
 from fabricbench.model import Metric
 from fabricbench.printable import printable
-from fabricbench.quantity import count, format_bytes
+from fabricbench.quantity import RateUnit, count, format_bytes
 from fabricbench.record.provenance import MARKS, Proof, origin_of
 from fabricbench.table import as_text, table
 
@@ -61,6 +62,7 @@ def register(app: typer.Typer) -> None:
         summary: Annotated[
             bool, typer.Option("--summary", help="A row for each fabric and test instead of every sample.")
         ] = False,
+        units: UnitsOption = RateUnit.BITS,
         output: Annotated[
             Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of stdout.")
         ] = None,
@@ -69,6 +71,7 @@ def register(app: typer.Typer) -> None:
 
         Example: `fabricbench show runs/today --summary` or `fabricbench show runs/today --format csv -o samples.csv`
         """
+        del units  # which `UnitsOption` has set
         check_output(output)
         from fabricbench.record.account import account_of  # noqa: PLC0415 - keeps the start of the program fast
         from fabricbench.record.export import summary_frame  # noqa: PLC0415

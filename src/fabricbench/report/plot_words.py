@@ -31,9 +31,9 @@ from fabricbench.report.drawing.axes import (
     MESSAGE_LABELS,
     NUMBER_LABELS,
     PERCENT_LABELS,
-    RATE_LABELS,
     SECONDS_LABELS,
     TIME_LABELS,
+    rate_labels,
 )
 from fabricbench.report.words import (
     PATTERN_WORDS,
@@ -48,13 +48,18 @@ from fabricbench.report.words import (
 
 @dataclass(frozen=True)
 class QuantityWords:
-    """How a quantity is named, how an axis writes it, how a value with its interval reads."""
+    """How a quantity is named, how an axis writes it (empty: as throughputs), how a value with its interval reads."""
 
     title: str
     labels: str
     written: Callable[[Interval], str]
     is_logarithmic: bool = False
     """Whether its axis is, where nobody asks for another."""
+
+    @property
+    def axis_labels(self) -> str:
+        """The expression that writes it; that of throughputs goes by the units that were asked for."""
+        return self.labels or rate_labels()
 
 
 def _of(metric: Metric, factor: float = 1.0) -> Callable[[Interval], str]:
@@ -74,7 +79,7 @@ QUANTITY_WORDS = {
     PlotY.OPERATION_TIME: QuantityWords(
         "time of an operation", TIME_LABELS, _of(Metric.OPERATION_TIME), is_logarithmic=True
     ),
-    PlotY.THROUGHPUT: QuantityWords("throughput", RATE_LABELS, _of(Metric.THROUGHPUT), is_logarithmic=True),
+    PlotY.THROUGHPUT: QuantityWords("throughput", "", _of(Metric.THROUGHPUT), is_logarithmic=True),
     PlotY.MESSAGE_RATE: QuantityWords("message rate", MESSAGE_LABELS, _of(Metric.MESSAGE_RATE), is_logarithmic=True),
     PlotY.SECONDS: QuantityWords("time of a run", SECONDS_LABELS, _of(Metric.OPERATION_TIME, NS_IN_A_SECOND)),
     PlotY.RATE: QuantityWords("rate", NUMBER_LABELS, _of(Metric.WORK_RATE)),

@@ -28,6 +28,7 @@ from fabricbench.quantity import (
     Scaled,
     format_bytes,
     format_duration,
+    rate_units,
     scale_bit_s,
     scale_message_s,
     scale_seconds,
@@ -59,7 +60,6 @@ LAYER_WORDS = {
 
 
 TIME_UNITS = (("s", 1e9), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0))
-RATE_UNITS = (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3), ("bit/s", 1.0))
 MESSAGE_UNITS = (("Gmessage/s", 1e9), ("Mmessage/s", 1e6), ("kmessage/s", 1e3), ("message/s", 1.0))
 LEAST_DIGITS, MOST_DIGITS = 3, 5
 """Significant digits of an interval's bounds."""
@@ -76,7 +76,7 @@ def typographic(text: str) -> str:
     return re.sub(r"(?<=\d) x\b", " ×", re.sub(r"(?<=\d) us\b", " µs", text))
 
 
-NUMBER_AND_UNIT = re.compile(r"(?<=\d) (?=(?:[kMG]?bit/s|[KMG]iB|B|[nµm]?s|%|×|times)(?![\w/]))")
+NUMBER_AND_UNIT = re.compile(r"(?<=\d) (?=(?:[kMG]?bit/s|(?:[kM]|[KM]i)?B/s|[KMG]iB|B|[nµm]?s|%|×|times)(?![\w/]))")
 
 
 def set_for_page(text: str) -> str:
@@ -167,7 +167,7 @@ def interval_parts(metric: Metric, interval: Interval, work_unit: str = "") -> W
 def _unit(metric: Metric, value: float, work_unit: str) -> tuple[str, float]:
     """Return the unit in which a value is written, and how many ns, bit/s or message/s it is."""
     rates = {Metric.MESSAGE_RATE: MESSAGE_UNITS, Metric.WORK_RATE: ((work_unit, 1.0),)}
-    units = TIME_UNITS if metric.is_time else rates.get(metric, RATE_UNITS)
+    units = TIME_UNITS if metric.is_time else rates.get(metric, rate_units())
     return next(((unit, scale) for unit, scale in units if value >= scale), units[-1])
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from fabricbench.analysis.findings import Findings
 from fabricbench.model import Metric, Receive
+from fabricbench.quantity import RateUnit, rate_unit, rate_units
 from fabricbench.report.palette import colour_range, fabric_names, shape_range
 from fabricbench.report.words import METRIC_WORDS, RECEIVE_WORDS
 
@@ -31,18 +32,29 @@ TIME_LABELS = (
     " : datum.value >= 1e6 ? format(datum.value / 1e6, '~g') + ' ms'"
     " : datum.value >= 1e3 ? format(datum.value / 1e3, '~g') + ' µs' : format(datum.value, '~g') + ' ns'"
 )
-RATE_LABELS = (
+BIT_LABELS = (
     "datum.value >= 1e9 ? format(datum.value / 1e9, '~g') + ' Gbit/s'"
     " : datum.value >= 1e6 ? format(datum.value / 1e6, '~g') + ' Mbit/s'"
     " : datum.value >= 1e3 ? format(datum.value / 1e3, '~g') + ' kbit/s' : format(datum.value, '~g') + ' bit/s'"
 )
 
 
+def rate_labels() -> str:
+    """Return the expression that writes throughputs in their units."""
+    if rate_unit() is RateUnit.BITS:
+        return BIT_LABELS
+    *larger, (last, least) = rate_units()
+    cases = [
+        f"datum.value >= {scale:.0f} ? format(datum.value / {scale:.0f}, '~g') + ' {unit}'" for unit, scale in larger
+    ]
+    return " : ".join([*cases, f"format(datum.value / {least:.0f}, '~g') + ' {last}'"])
+
+
 TIMES_LABELS = "format(datum.value < 1 ? 1 / datum.value : datum.value, '.4~g') + ' ×'"
 """How many times faster, to either side: the left half tells it of the fabric on the left."""
 
 
-MESSAGE_LABELS = RATE_LABELS.replace("bit/s", "message/s")
+MESSAGE_LABELS = BIT_LABELS.replace("bit/s", "message/s")
 SECONDS_LABELS = (
     "datum.value >= 1 ? format(datum.value, ',~g') + ' s' : datum.value >= 1e-3 ? format(1e3 * datum.value, '~g') + ' ms'"
     " : format(1e6 * datum.value, '~g') + ' µs'"
@@ -55,15 +67,18 @@ OR_ZERO = "datum.value === 0 ? '0' : "
 UNITS = {
     SIZE_LABELS: "B",
     TIME_LABELS: "ns",
-    RATE_LABELS: "bit/s",
     MESSAGE_LABELS: "message/s",
     TIMES_LABELS: "times",
     SECONDS_LABELS: "s",
     GAIN_LABELS: "times",
     PERCENT_LABELS: "share",
 }
-UNITS |= {f"{OR_ZERO}{labels}": unit for labels, unit in UNITS.items()}
-"""What the numbers of an axis are in, whose labels are written so."""
+
+
+def unit_of(labels: str) -> str | None:
+    """Return what the numbers of an axis are in whose labels are written so."""
+    plain = labels.removeprefix(OR_ZERO)
+    return "bit/s" if plain == rate_labels() else UNITS.get(plain)
 
 
 def labels_of(metric: Metric) -> str:
@@ -72,7 +87,7 @@ def labels_of(metric: Metric) -> str:
         return TIME_LABELS
     if metric is Metric.WORK_RATE:
         return "format(datum.value, '.4~g')"
-    return MESSAGE_LABELS if metric is Metric.MESSAGE_RATE else RATE_LABELS
+    return MESSAGE_LABELS if metric is Metric.MESSAGE_RATE else rate_labels()
 
 
 def plotted_size(message_bytes: float) -> float:
@@ -117,12 +132,13 @@ def logarithmic_channel(values: Sequence[float], labels: str, title: str) -> dic
     positive = [value for value in values if value > 0] or [1.0, 10.0]
     low, high = min(positive), max(positive)
     air = max((high / low) ** 0.06, 1.03)
+    step = 1.0 if labels != rate_labels() or rate_unit() is RateUnit.BITS else rate_units()[0][1]
     return {
         "field": "value",
         "type": "quantitative",
         "scale": {"type": "log", "domain": [low / air, high * air], "nice": False},
         "axis": {
-            "values": decade_ticks(low / air, high * air),
+            "values": [step * tick for tick in decade_ticks(low / air / step, high * air / step)],
             "labelExpr": labels,
             "title": title,
             "labelOverlap": "greedy",

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fabricbench.report.drawing.axes import UNITS
+from fabricbench.report.drawing.axes import unit_of
 from fabricbench.report.drawing.figure import Figure, Panel, Spec
 from fabricbench.report.words import Shown, badge_words
 from fabricbench.table import rows_csv
@@ -90,7 +90,7 @@ def _units(encoding: Mapping[str, Any]) -> dict[str, str]:
     """Return the unit of each field that stands on an axis whose labels have one."""
     found: dict[str, str] = {}
     for axis in POSITIONS:
-        unit = UNITS.get((encoding.get(axis, {}).get("axis") or {}).get("labelExpr", ""))
+        unit = unit_of((encoding.get(axis, {}).get("axis") or {}).get("labelExpr", ""))
         if unit is not None:
             channels = (encoding[axis], encoding.get(f"{axis}2", {}))
             found |= {channel["field"]: unit for channel in channels if "field" in channel}

@@ -293,7 +293,7 @@ class _Drawing:
         values += [one.figure.value for one in self.published] + [row["value"] for row in self._ideal()]
         title = f"{words.title}, {self.plot.unit}" if self.plot.unit else words.title
         channel = logarithmic_channel if self.is_log_y else even_channel
-        return channel(values, words.labels, title)
+        return channel(values, words.axis_labels, title)
 
     @property
     def _factors(self) -> tuple[list[str], list[tuple[Any, ...]]]:

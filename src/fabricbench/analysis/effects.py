@@ -144,10 +144,12 @@ def effect_of(
     ]
     losses = tuple(one for one in of_sides if one.is_loss)
     notes = [weighed(note, judged) for one in of_cell.values() for note in _notes(one)]
+    is_alone = len(sides) == 1
+    if is_alone and levels:
+        notes = [note for note in survivors(sides, [row.key])[1] if not note.is_loss]
     against = (*(one for one in of_sides if not one.is_loss), *notes, *doubts_of_pairs(judged, troubles))
     if row.is_typical:
         against = (*against, *_doubts_of_modes(row, mine, judged))
-    is_alone = len(sides) == 1
     grade = grade_of(judged, (*against, *losses), is_alone=is_alone)
     slow = _slow_blocks(of_cell.values())
     return Effect(

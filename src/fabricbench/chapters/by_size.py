@@ -47,6 +47,7 @@ from fabricbench.report.words import (
     NOTHING,
     RECEIVE_WORDS,
     interval_words,
+    layer_words,
     share_words,
     size_words,
     struck_words,
@@ -69,13 +70,13 @@ SAMPLES_OF_TAIL = 100
 class SizeOnFabric(Model):
     """Messages of one size over one layer of a fabric: the ping-pong's times (ns), and what it and a stream carry (bit/s).
 
-    `variant` are the words for what else the cells are told.
+    `lost_nodes` had failed by then.
     """
 
     fabric: str
     layer: Layer
     receive: Receive
-    variant: str
+    lost_nodes: tuple[str, ...]
     message_bytes: int
     launches: int
     round_trip: Interval | None
@@ -120,7 +121,7 @@ def _row(
         fabric=side.name,
         layer=key.layer,
         receive=key.receive,
-        variant=key.variant,
+        lost_nodes=key.lost_nodes,
         message_bytes=key.message_bytes,
         launches=max(int(np.count_nonzero(~np.isnan(values))) for values in found),
         round_trip=time,
@@ -169,16 +170,14 @@ def _others(findings: Findings) -> list[CellSummary]:
 
 
 def _groups(findings: Findings) -> list[list[SizeOnFabric]]:
-    groups: dict[tuple[Layer, Receive, str], list[SizeOnFabric]] = {}
+    groups: dict[tuple[Layer, Receive, tuple[str, ...]], list[SizeOnFabric]] = {}
     for one in rows_of(findings, NAME, SizeOnFabric):
-        groups.setdefault((one.layer, one.receive, one.variant), []).append(one)
+        groups.setdefault((one.layer, one.receive, one.lost_nodes), []).append(one)
     return list(groups.values())
 
 
 def _heading(one: SizeOnFabric) -> str:
-    """Return `tcp, blocking`: how a library waits goes without saying."""
-    how = "" if one.receive is Receive.LIBRARY else RECEIVE_WORDS[one.receive]
-    return ", ".join(filter(None, (one.layer.value, how, one.variant)))
+    return layer_words(one.layer, one.receive, one.lost_nodes)
 
 
 IN_MEGABYTES = ("Ping-pong, MB/s", "Stream, MB/s")

@@ -20,9 +20,9 @@ from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, ro
 from fabricbench.model import Layer, Metric, Model, Pattern, Receive
 from fabricbench.patterns import PATTERNS
 from fabricbench.report.words import (
-    RECEIVE_WORDS,
     counted,
     interval_words,
+    layer_words,
     range_words,
     size_words,
     value_words,
@@ -50,7 +50,7 @@ class MessagePacing(Model):
     fabric: str
     layer: Layer
     receive: Receive
-    variant: str
+    lost_nodes: tuple[str, ...]
     message_bytes: int
     launches: int
     lone: Interval
@@ -103,7 +103,7 @@ def _row(side: Side, key: CellKey, confidence: float) -> MessagePacing | None:
         fabric=side.name,
         layer=key.layer,
         receive=key.receive,
-        variant=key.variant,
+        lost_nodes=key.lost_nodes,
         message_bytes=key.message_bytes,
         launches=int(np.count_nonzero(~np.isnan(lone))),
         lone=shown,
@@ -184,8 +184,7 @@ def tables(findings: Findings) -> NamedTables:
 
 
 def _layer(one: MessagePacing) -> str:
-    how = "" if one.receive is Receive.LIBRARY else RECEIVE_WORDS[one.receive]
-    return ", ".join(filter(None, (one.layer.value, how, one.variant)))
+    return layer_words(one.layer, one.receive, one.lost_nodes)
 
 
 def lines(findings: Findings) -> Sequence[str]:

@@ -256,6 +256,12 @@ def probe_words(one: OfCell, unsaid: Collection[Receive] = (Receive.LIBRARY,)) -
     return ", ".join((f"{one.layer} {PATTERN_WORDS[one.pattern]}", *how, *one.variant_words))
 
 
+def layer_words(layer: Layer, receive: Receive, lost_nodes: Sequence[str] = ()) -> str:
+    """Return `tcp, blocking`, `mpi, without c3`: how a library waits goes without saying."""
+    how = () if receive is Receive.LIBRARY else (RECEIVE_WORDS[receive],)
+    return ", ".join((layer.value, *how, *((f"without {' '.join(lost_nodes)}",) if lost_nodes else ())))
+
+
 def cell_words(key: CellKey) -> str:
     """Return `tcp ping-pong, blocking, 64 B`."""
     return ", ".join((probe_words(key), *([size_words(key.message_bytes)] if PATTERNS[key.pattern].has_size else [])))

@@ -245,7 +245,9 @@ def _row(
     for (_, name), x in zip(screen.fabrics, columns.values, strict=True):
         found = next((value for value in row.values if value.fabric == name), None)
         column(list(_value(found, columns.value_width)), x, colour)
-    if not screen.is_alone:
+    if screen.is_alone:
+        sheet.words(row.marks, columns.grade, top + TEXT - 1, SMALL, colour=LIGHT.muted)
+    else:
         column(list(_outcome(screen, row)), columns.outcome + SWATCH_WIDTH, colour)
         sheet.parts.append(
             Markup('<g transform="translate({x:g} {y:g})">{strip}</g>').format(x=columns.strip, y=top, strip=strip)

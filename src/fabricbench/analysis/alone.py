@@ -1,12 +1,19 @@
-"""The answer of a run of one fabric: what it carries, how fast it answers; no more than the rows' intervals say."""
+"""A run of one fabric: what it carries and how fast it answers, no more than the rows' intervals say.
+
+And what its rows have where no comparison tells it: shares of the line rate, launches that gave nothing.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from fabricbench.analysis.findings import Effect, Grade, Reading, is_basic
+from fabricbench.analysis.findings import CellKey, Doubt, Effect, Grade, Interval, Reading, is_basic
+from fabricbench.analysis.instrument import wire_shares
+from fabricbench.analysis.lost_launches import survivors
+from fabricbench.analysis.measured import Side
 from fabricbench.analysis.phrases import SMALL_BYTES, fitting, is_or_seems, unit_of
 from fabricbench.analysis.rows import layer_name
+from fabricbench.analysis.summary import scaled
 from fabricbench.analysis.wording import in_one_unit, percent, size_text, value_text
 from fabricbench.model import Layer
 
@@ -76,3 +83,20 @@ def _of_others(name: str, told: Sequence[Effect]) -> str:
     if not texts:
         return f"{name} alone was measured, and nothing that users meet on it."
     return fitting(*(f"{name}: {'; '.join(texts[:number])}." for number in range(len(texts), 0, -1)))
+
+
+def share_of_line_rate(
+    side: Side, key: CellKey, level: tuple[float | None, float | None, float | None]
+) -> Interval | None:
+    """Return a stream's level, with its interval, as a share of what its wire carries; None of anything else."""
+    value, low, high = level
+    if value is None:
+        return None
+    share, _ = wire_shares(side, side.cells[key], value)
+    return None if share is None else scaled(Interval(value=value, low=low, high=high), share / value)
+
+
+def doubts_of_losses(side: Side, key: CellKey) -> list[Doubt]:
+    """Return how many launches, or jobs, of a cell gave nothing; of its starts `lost_launches.doubt_of_losses` tells."""
+    _, notes = survivors([side], [key])
+    return [note for note in notes if not note.is_loss]

@@ -13,6 +13,7 @@ from math import exp, log
 import numpy as np
 from numpy.typing import NDArray
 
+from fabricbench.analysis.alone import doubts_of_losses, share_of_line_rate
 from fabricbench.analysis.comparing import SlowMode, rounding_over, times_number, verdict_of, withheld
 from fabricbench.analysis.findings import (
     CellKey,
@@ -20,7 +21,6 @@ from fabricbench.analysis.findings import (
     Doubt,
     Effect,
     Grade,
-    Interval,
     LadderStep,
     LaunchGroups,
     Letter,
@@ -29,13 +29,11 @@ from fabricbench.analysis.findings import (
     Verdict,
 )
 from fabricbench.analysis.grading import Judged, Troubles, doubts_of_pairs, grade_of, weighed
-from fabricbench.analysis.instrument import wire_shares
 from fabricbench.analysis.lost_launches import survivors
 from fabricbench.analysis.measured import CellMeasured, Side, log_of, ratio_rounding
 from fabricbench.analysis.pairing import Pairing
 from fabricbench.analysis.ranking import ranks
 from fabricbench.analysis.rows import Row
-from fabricbench.analysis.summary import scaled
 from fabricbench.analysis.wording import difference
 from fabricbench.patterns import PATTERNS
 from fabricbench.statistics.decision import EQUIVALENT_LAUNCHES, FEWEST_PAIRS, Consequence, Decision, LogRatio
@@ -146,7 +144,7 @@ def effect_of(
     notes = [weighed(note, judged) for one in of_cell.values() for note in _notes(one)]
     is_alone = len(sides) == 1
     if is_alone and levels:
-        notes = [note for note in survivors(sides, [row.key])[1] if not note.is_loss]
+        notes = doubts_of_losses(sides[0], row.key)
     against = (*(one for one in of_sides if not one.is_loss), *notes, *doubts_of_pairs(judged, troubles))
     if row.is_typical:
         against = (*against, *_doubts_of_modes(row, mine, judged))
@@ -289,17 +287,8 @@ def _reading(
         is_impossible=any(doubt.is_void for doubt in doubts),
         is_beyond_wire=any(doubt.is_beyond_wire for doubt in doubts),
         note="; ".join(str(doubt) for doubt in doubts if doubt.is_void),
-        share_of_line_rate=_share_of_line_rate(side, row, level) if is_alone else None,
+        share_of_line_rate=share_of_line_rate(side, row.key, level) if is_alone and row.is_typical else None,
     )
-
-
-def _share_of_line_rate(side: Side, row: Row, level: Level) -> Interval | None:
-    """Return a stream's level as a share of what its wire carries; None of anything else."""
-    value, low, high = level
-    if value is None or not row.is_typical:
-        return None
-    share, _ = wire_shares(side, side.cells[row.key], value)
-    return None if share is None else scaled(Interval(value=value, low=low, high=high), share / value)
 
 
 def _common_blocks(row: Row, sides: Sequence[Side], pairings: Sequence[Pairing]) -> set[int]:

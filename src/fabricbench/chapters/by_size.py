@@ -216,7 +216,7 @@ def _table(group: Sequence[SizeOnFabric]) -> Table:
         "Of line rate",
         "Launches",
     )
-    spare = ("Launches", "99 % of round trips below", *IN_MEGABYTES)
+    spare = ("Launches", "99 % of round trips below", "Of line rate", *IN_MEGABYTES)
     made = table(columns, rows, range(len(columns)), spare=spare, result="Stream carries")
     if rate_unit() is RateUnit.BITS:
         return made

@@ -68,17 +68,18 @@ def find(material: Material) -> Found:
     """Return a row for each layer and size of a fabric that is compared with none, where more than lone messages were measured."""
     if material.pairings:
         return {}
-    rows = (_row(side, key, material.confidence) for side in material.sides for key in _lone(side))
+    rows = [_row(side, key, material.confidence) for side in material.sides for key in _lone(side)]
     return {NAME: tuple(row for row in rows if row is not None)}
 
 
 def _lone(side: Side) -> list[CellKey]:
+    """Return the ping-pongs whose messages hold something, the top layer's first."""
     keys = [
         key
         for key in side.cells
         if key.pattern is Pattern.PINGPONG and key.layer is not Layer.MEMORY and is_basic(key) and key.message_bytes
     ]
-    return sorted(keys, key=lambda key: (list(Layer).index(key.layer), key.receive, key.order, key.message_bytes))
+    return sorted(keys, key=lambda key: (-list(Layer).index(key.layer), key.receive, key.order, key.message_bytes))
 
 
 def _row(side: Side, key: CellKey, confidence: float) -> MessagePacing | None:
@@ -192,7 +193,7 @@ def lines(findings: Findings) -> Sequence[str]:
     groups: dict[str, list[MessagePacing]] = {}
     for one in rows_of(findings, NAME, MessagePacing):
         groups.setdefault(_layer(one), []).append(one)
-    return [line for layer in reversed(groups) for line in _lines(layer, groups[layer])]
+    return [line for layer, group in groups.items() for line in _lines(layer, group)]
 
 
 def _lines(layer: str, group: Sequence[MessagePacing]) -> Iterator[str]:

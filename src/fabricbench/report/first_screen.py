@@ -40,7 +40,7 @@ from fabricbench.report.words import (
     interval_parts,
     outcome_words,
     ratio_words,
-    share_interval_words,
+    share_interval_parts,
     spoken,
     step_words,
     typographic,
@@ -73,7 +73,13 @@ class Value:
     remark: str
     reading: Reading
     share: str = ""
-    """Of the line rate, where nothing stands beside the fabric to be measured by."""
+    """Of the line rate, where nothing stands beside the fabric to be measured by: with the interval `share_interval`."""
+    share_interval: str = ""
+
+    @property
+    def share_in_full(self) -> str:
+        """The share with its interval."""
+        return f"{self.share} ({self.share_interval})" if self.share_interval else self.share or NOTHING
 
 
 @dataclass(frozen=True)
@@ -342,8 +348,11 @@ def _value(effect: Effect, reading: Reading) -> Value:
     if reading.value is None:
         return Value(reading.fabric, NOTHING, "", is_struck=False, remark=remark, reading=reading)
     whole = interval_parts(effect.metric, Interval(value=reading.value, low=reading.low, high=reading.high))
-    share = "" if reading.share_of_line_rate is None else share_interval_words(reading.share_of_line_rate)
-    return Value(reading.fabric, whole.value, whole.interval, reading.is_impossible, remark, reading, share)
+    value = Value(reading.fabric, whole.value, whole.interval, reading.is_impossible, remark, reading)
+    if reading.share_of_line_rate is None:
+        return value
+    share = share_interval_parts(reading.share_of_line_rate)
+    return replace(value, share=share.value, share_interval=share.interval)
 
 
 def _ratio(pair: PairEffect, metric: Metric, margin: float) -> Ratio:

@@ -117,7 +117,7 @@ def _rows(screen: Screen, rows: Sequence[Row], *, has_shares: bool) -> Iterator[
 def _cells(screen: Screen, row: Row, *, has_shares: bool) -> list[Lines]:
     values = [next((_value(one) for one in row.values if one.fabric == name), [NOTHING]) for _, name in screen.fabrics]
     if screen.is_alone:
-        return [[row.what], *values, *([[row.values[0].share or NOTHING]] if has_shares else []), [_marks(row)]]
+        return [[row.what], *values, *([[row.values[0].share_in_full]] if has_shares else []), [_marks(row)]]
     if not screen.has_pairs:
         outcome = [row.ranking]
     else:

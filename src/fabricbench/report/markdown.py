@@ -207,7 +207,7 @@ def _value(value: Value) -> str:
 
 def _outcome(screen: Screen, row: Row, *, has_shares: bool) -> list[str]:
     if screen.is_alone:
-        return [_text(row.values[0].share or NOTHING)] if has_shares else []
+        return [_text(row.values[0].share_in_full)] if has_shares else []
     if not screen.has_pairs:
         return [_text(row.ranking)]
     return (

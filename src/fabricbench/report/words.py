@@ -222,8 +222,11 @@ def rate_share_words(share: float | None) -> str:
 
 def share_interval_words(share: Interval | None, *, is_signed: bool = False) -> str:
     """Return a share and its interval with the same digits: `97.3 % (96.9 to 97.6 %)`, `+12.0 % (+10.1 to +13.9 %)` of a change."""
-    if share is None:
-        return NOTHING
+    return NOTHING if share is None else share_interval_parts(share, is_signed=is_signed)
+
+
+def share_interval_parts(share: Interval, *, is_signed: bool = False) -> WithInterval:
+    """Return a share and its interval, each in words."""
     if share.low is None or share.high is None:
         return WithInterval(f"{_percent(share.value, 1, is_signed)} %", NO_INTERVAL)
     decimals = max(0, min(_decimals(100 * share.low, 100 * share.high), 2))

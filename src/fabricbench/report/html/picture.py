@@ -268,7 +268,7 @@ def _value(value: Value | None, width: float) -> Iterator[tuple[str, float, str]
         return
     struck = ' text-decoration="line-through"' if value.is_struck else ""
     yield set_for_page(value.text), TEXT, BOLD + RIGHT + struck
-    share = f"{value.share} of the line rate" if value.share else ""
+    share = f"{value.share_in_full} of the line rate" if value.share else ""
     for text in filter(None, (value.interval, share, value.remark)):
         yield from ((line, SMALL, RIGHT) for line in wrapped(text, width, SMALL))
 

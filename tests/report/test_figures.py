@@ -9,6 +9,7 @@ import altair as alt
 import pytest
 from pydantic.fields import FieldInfo
 
+from fabricbench.analysis import analyse
 from fabricbench.analysis.findings import (
     CellSummary,
     Comparison,
@@ -35,13 +36,14 @@ from support.example_findings import (
     small_findings,
     three_fabric_findings,
 )
+from support.example_one_fabric import OF_ONE, run_of_one_fabric
 from support.example_rdma import OF_RDMA, rdma_cells, rdma_findings
 
 DRAWN = ("ladder", "matrix")
 """Figures that altair makes charts of in `make test`: of points and lines, of a matrix. The others take a second each."""
 
 
-EVERY_FIGURE = [name for name in builders() if name not in OF_CONDITIONS | OF_RDMA]
+EVERY_FIGURE = [name for name in builders() if name not in OF_CONDITIONS | OF_RDMA | OF_ONE]
 
 
 @pytest.fixture(scope="module")
@@ -54,10 +56,16 @@ def of_rdma(tmp_path_factory: pytest.TempPathFactory) -> Findings:
     return rdma_findings(tmp_path_factory.mktemp("rdma") / "run", rdma_cells(queue_pairs=(1, 4)))
 
 
+@pytest.fixture(scope="module")
+def of_one_fabric(tmp_path_factory: pytest.TempPathFactory) -> Findings:
+    return analyse([run_of_one_fabric(tmp_path_factory.mktemp("one") / "run")])
+
+
 @pytest.fixture
-def findings_with(conditions: Findings, of_rdma: Findings) -> Callable[[str], Findings]:
+def findings_with(conditions: Findings, of_rdma: Findings, of_one_fabric: Findings) -> Callable[[str], Findings]:
     """Small findings that hold something for a figure."""
-    return lambda name: conditions if name in OF_CONDITIONS else of_rdma if name in OF_RDMA else small_findings()
+    special = {OF_CONDITIONS: conditions, OF_RDMA: of_rdma, OF_ONE: of_one_fabric}
+    return lambda name: next((one for names, one in special.items() if name in names), small_findings())
 
 
 @pytest.mark.slow
@@ -81,7 +89,7 @@ def test_a_figure_is_an_altair_chart(name: str, findings_with: Callable[[str], F
 def test_every_figure_is_there_with_its_table_and_caption(make: Callable[[], Findings]):
     findings = make()
     figures = present(findings, is_interactive=True)
-    assert list(figures) == [name for name in builders() if name not in OF_CONDITIONS | OF_RDMA]
+    assert list(figures) == EVERY_FIGURE
     for figure in figures.values():
         assert figure.panels
         assert figure.table.rows

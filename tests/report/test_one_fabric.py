@@ -18,51 +18,25 @@ from fabricbench.chapters.chapter import rows_of
 from fabricbench.cli.compare_text import render
 from fabricbench.cli.output import Format
 from fabricbench.model import Layer, Pattern, Receive
+from fabricbench.record.store import Run
 from fabricbench.report import latex, markdown
 from fabricbench.report.figures import build
 from fabricbench.report.html import render_html
 from fabricbench.report.terminal import render_terminal
-from support.synthetic_run import SyntheticCell, ladder_cells, synthetic_testbed, write_synthetic_run
+from support.example_one_fabric import FURTHER_NS, LAYERS, LONGER_NS, PACED_SIZES, SIZES, run_of_one_fabric
+from support.synthetic_run import SyntheticCell, ladder_cells, write_synthetic_run
 from support.workload_runs import run_of_workloads
-
-SIZES = [64 * 4**power for power in range(8)]
-LAYERS = {Layer.FRAME: 20e3, Layer.UDP: 35e3, Layer.TCP: 44e3, Layer.MPI: 53e3}
-LONGER_NS = 24e3
-"""What a message on a line that was idle takes longer, each way; only over TCP is it measured."""
-
-
-def cells_of(fabrics: dict[str, float]) -> list[SyntheticCell]:
-    """Ping-pongs and streams of four layers at 64 B to 1 MiB; over TCP paced ones and bursts of 8 at three of them."""
-    cells = []
-    for layer, base in LAYERS.items():
-        receive = Receive.LIBRARY if layer is Layer.MPI else Receive.BLOCKING
-        for size in (one for one in SIZES if layer is not Layer.FRAME or one <= 1500):
-            trips = {name: 2 * (base + 1.1 * size * 8e9 / rate) for name, rate in fabrics.items()}
-            rates = {name: 0.92 * rate * size / (size + 200) for name, rate in fabrics.items()}
-            cells.append(SyntheticCell(layer, Pattern.PINGPONG, size, trips, receive=receive))
-            cells.append(
-                SyntheticCell(layer, Pattern.STREAM, size, rates, receive=receive, samples=40, messages_per_sample=16)
-            )
-            if layer is Layer.TCP and size in (64, 1024, 16384):
-                paced = {name: trip + 2 * LONGER_NS for name, trip in trips.items()}
-                burst = {name: trip + 7 * 5e3 for name, trip in trips.items()}
-                cells.append(SyntheticCell(layer, Pattern.PACED, size, paced, parameters={"interval_us": 1000}))
-                cells.append(SyntheticCell(layer, Pattern.BURST, size, burst, parameters={"messages": 8}))
-    return cells
 
 
 @pytest.fixture(scope="module")
 def run_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("one") / "run"
-    fabrics = {"gigabit": 1e9}
-    write_synthetic_run(path, cells=cells_of(fabrics), blocks=8, testbed=synthetic_testbed(fabrics))
+    run_of_one_fabric(path)
     return path
 
 
 @pytest.fixture(scope="module")
 def findings(run_directory: Path) -> Findings:
-    from fabricbench.record.store import Run
-
     return analyse([Run.open(run_directory)])
 
 
@@ -150,7 +124,7 @@ def test_shares_of_the_line_rate_stand_beside_values(findings: Findings):
 
 def test_single_messages_are_compared_with_others_within_launches(findings: Findings):
     rows = {(one.layer, one.message_bytes): one for one in rows_of(findings, pacing.NAME, pacing.MessagePacing)}
-    for size in (64, 1024, 16384):
+    for size in PACED_SIZES:
         one = rows[Layer.TCP, size]
         assert one.interval_us == 1000
         assert one.burst_messages == 8
@@ -162,7 +136,7 @@ def test_single_messages_are_compared_with_others_within_launches(findings: Find
         assert high is not None
         assert low <= one.paced_over_lone.value <= high
         assert one.paced_over_lone.value == pytest.approx(LONGER_NS, rel=0.25)
-        assert one.burst.value == pytest.approx(5e3, rel=0.25)
+        assert one.burst.value == pytest.approx(FURTHER_NS, rel=0.25)
     one = rows[Layer.TCP, 64]
     assert one.streamed is not None
     assert one.lone_over_streamed is not None

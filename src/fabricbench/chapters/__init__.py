@@ -49,7 +49,8 @@ CHAPTERS: tuple[Chapter, ...] = (
 )
 """In the order in which every format shows them."""
 
-METHOD_OF_ALL = "How everything is measured, compared and judged"
+METHOD_OF_ALL, METHOD_OF_ONE = "How everything is measured, compared and judged", "How everything is measured"
+"""Of several fabrics, and of one, which is compared with nothing."""
 
 
 def find_all(material: Material, *, is_measured: bool = True) -> tuple[dict[str, Any], list[str]]:
@@ -84,7 +85,8 @@ def method_parts(findings: Findings) -> list[tuple[str, list[str]]]:
         "margin": percent(findings.margin),
     }
     titles = {" ".join(one.method.split()).format(**facts): one.title for one in CHAPTERS if one.method}
-    parts: dict[str, list[str]] = {METHOD_OF_ALL: []}
+    first = METHOD_OF_ONE if len(findings.fabrics) == 1 else METHOD_OF_ALL
+    parts: dict[str, list[str]] = {first: []}
     for paragraph in findings.method:
-        parts.setdefault(titles.get(paragraph, METHOD_OF_ALL), []).append(paragraph)
+        parts.setdefault(titles.get(paragraph, first), []).append(paragraph)
     return list(parts.items())

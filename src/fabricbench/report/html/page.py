@@ -202,7 +202,7 @@ READING_OF_ONE = (
         "Level",
         "the geometric mean over launches, of p99 and p99.9 their median; ladder, curves and tables have medians",
     ),
-    ("Interval", "of its row alone: where the level would be if all was measured again and again"),
+    ("Interval", "of its row alone: how far the scatter of launches leaves the level open"),
     (
         "Round trip",
         "a message there and its answer back; half of it is no latency of one way unless both ways are alike",

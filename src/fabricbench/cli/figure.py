@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fabricbench.cli import completion
+from fabricbench.cli.arguments import UnitsOption
 from fabricbench.cli.losses import losses_said, say_losses
 from fabricbench.cli.output import STDOUT, check_output, is_file_name, say, write_files
 from fabricbench.errors import UsageError
+from fabricbench.quantity import RateUnit
 
 if TYPE_CHECKING:
     from fabricbench.analysis.findings.plot import Plot
@@ -88,6 +90,7 @@ def register(app: typer.Typer) -> None:
         baseline: Annotated[
             str | None, typer.Option(metavar="FABRIC", help="Fabric A of coefficients (default: the first).")
         ] = None,
+        units: UnitsOption = RateUnit.BITS,
         width: Annotated[
             float | None,
             typer.Option(
@@ -118,6 +121,7 @@ def register(app: typer.Typer) -> None:
 
         (t_B - t_A) / t_A: `fabricbench figure runs/a --y coefficient --where pattern=allreduce,alltoall`
         """
+        del units  # which `UnitsOption` has set
         from fabricbench.analysis.plot_tests import PlotRequest  # noqa: PLC0415 - keeps the start of the program fast
         from fabricbench.analysis.plotting import find_plot, quantity_named  # noqa: PLC0415
         from fabricbench.record.store import Run  # noqa: PLC0415

@@ -20,8 +20,7 @@ import numpy as np
 from benchmarks.page import show
 from numpy.typing import NDArray
 
-from fabricbench.statistics.candidates import Touch
-from fabricbench.statistics.culprits import Culprit
+from fabricbench.statistics.candidates import Culprit, Touch
 from fabricbench.statistics.judgement import Judgement, Matrix, judge
 
 Floats = NDArray[np.float64]
@@ -35,10 +34,14 @@ CROSSING = 0.2
 
 @dataclass(frozen=True)
 class Network:
-    """Nodes behind each switch, how much slower node 0 is (0.2: 1.25 times the time, 0.8 times the rate), noise of logarithms."""
+    """Nodes behind each switch, how much slower the first `slow` of them are, noise of logarithms.
+
+    Slower by 0.2: 1.25 times the time, 0.8 times the rate.
+    """
 
     switches: tuple[int, ...]
     slower: float = 0.0
+    slow: int = 1
     is_rate: bool = False
     lasting: float = 0.02
     passing: float = 0.02
@@ -47,7 +50,8 @@ class Network:
     def words(self) -> str:
         """Return `7+1, rates, node 0 slower by 20 %`."""
         quantity = "rates" if self.is_rate else "times"
-        slow = f", a node of the first slower by {self.slower:.0%}".replace("%", " %") if self.slower else ""
+        who = "a node of the first" if self.slow == 1 else f"{self.slow} nodes"
+        slow = f", {who} slower by {self.slower:.0%}".replace("%", " %") if self.slower else ""
         return f"{'+'.join(map(str, self.switches))}, {quantity}{slow}"
 
     @property
@@ -75,7 +79,8 @@ class Network:
         source, destination = self.pairs()
         switch = np.repeat(np.arange(len(self.switches)), self.switches)
         crossing = np.where(switch[source] != switch[destination], np.log1p(-CROSSING), 0.0)
-        own = np.where((source == 0) | (destination == 0), np.log1p(-self.slower), 0.0)
+        ends = ((source < self.slow).astype(float), (destination < self.slow).astype(float))
+        own = np.log1p(-self.slower) * (np.maximum(*ends) if self.is_rate else np.add(*ends))
         truth = np.minimum(crossing, own) if self.is_rate else crossing + own
         return np.asarray(truth + random.normal(0, self.lasting, source.size))
 
@@ -99,10 +104,11 @@ def accused(found: Judgement) -> set[int]:
     return {member for one in found.culprits for member in (one.candidate.first, one.candidate.second) if member >= 0}
 
 
-def is_fault_named(found: Judgement) -> bool:
-    """Whether node 0 is named as slow with all others, or with all of its group."""
-    causes = {one.candidate.touch for one in found.culprits if one.candidate.first == 0}
-    return bool(causes & {Touch.MEMBER, Touch.NEAR})
+def is_fault_told(network: Network, found: Judgement) -> bool:
+    """Whether a slow node is named as slow with all others, or with all of its group; or several told as standing apart."""
+    named = {one.candidate.first for one in found.culprits if one.candidate.touch in {Touch.MEMBER, Touch.NEAR}}
+    slow = set(range(network.slow))
+    return bool(named & slow) or (network.slow > 1 and set(found.apart) == slow)
 
 
 @dataclass(frozen=True)
@@ -127,7 +133,7 @@ class Row:
             self.found if network.slower else "",
             self.lone if network.lone else "",
             self.unexplained,
-            "" if network.lone else self.grouped,
+            "" if network.lone or network.slow > 1 else self.grouped,
         )
         return f"| {network.words} | " + " | ".join(map(str, shown)) + " |"
 
@@ -135,20 +141,27 @@ class Row:
 def simulate(network: Network, maps: int, seed: int) -> Row:
     """Map a network so many times, each with pairs and launches of its own.
 
-    A map accuses where it names a member that is neither slow nor alone behind a switch.
+    A map accuses where it names none but members that are neither slow nor alone behind a switch, or says that one stands apart
+    behind the only switch.
     """
     random = np.random.default_rng(seed)
     seen = [map_once(network, random) for _ in range(maps)]
-    innocent = set(range(sum(network.switches))) - network.lone - ({0} if network.slower else set())
+    innocent = set(range(sum(network.switches))) - network.lone - set(range(network.slow if network.slower else 0))
     return Row(
         network,
         maps,
-        found=sum(map(is_fault_named, seen)),
+        found=sum(is_fault_told(network, one) for one in seen),
         lone=sum(bool(accused(one) & network.lone) for one in seen),
-        accusing=sum(any(_is_of(one, innocent) for one in found.culprits) for found in seen),
+        accusing=sum(_accuses(network, one, innocent) for one in seen),
         unexplained=sum(bool(one.outliers or one.is_unclear) for one in seen),
         grouped=sum(not one.is_unclear and one.groups == network.groups for one in seen),
     )
+
+
+def _accuses(network: Network, found: Judgement, innocent: set[int]) -> bool:
+    """Whether a cause names none but the innocent; behind one switch none of them stands apart either."""
+    stands_apart = len(network.switches) == 1 and bool(set(found.apart) & innocent)
+    return stands_apart or any(_is_of(culprit, innocent) for culprit in found.culprits)
 
 
 def _is_of(culprit: Culprit, innocent: set[int]) -> bool:
@@ -160,12 +173,27 @@ def _is_of(culprit: Culprit, innocent: set[int]) -> bool:
 HEALTHY = ((4,), (8,), (16,), (7, 1), (7, 7, 1), (6, 2), (14, 2), (28, 4), (4, 4), (12, 4), (4, 4, 4, 4))
 WITH_A_SLOW_NODE = ((8,), (6, 2), (6, 6), (14, 2), (28, 4))
 SLOWER = (0.1, 0.2)
+MANY_SLOW = (
+    (4, 2, 0.25),
+    (6, 2, 0.1),
+    (6, 3, 0.1),
+    (8, 2, 0.25),
+    (8, 4, 0.1),
+    (12, 4, 0.1),
+    (16, 5, 0.1),
+    (16, 8, 0.1),
+)
 NETWORKS = (
     *(Network(switches, is_rate=is_rate) for switches in HEALTHY for is_rate in (False, True)),
     *(
-        Network(switches, slower, is_rate)
+        Network(switches, slower, is_rate=is_rate)
         for switches in WITH_A_SLOW_NODE
         for slower in SLOWER
+        for is_rate in (False, True)
+    ),
+    *(
+        Network((nodes,), slower, slow, is_rate=is_rate)
+        for nodes, slow, slower in MANY_SLOW
         for is_rate in (False, True)
     ),
 )
@@ -176,7 +204,7 @@ COLUMNS = (
     "nodes behind each switch",
     "maps",
     "accuse a healthy node",
-    "name the slow node",
+    "name a slow node, or all as apart",
     "name the lone node, as slow or apart",
     "leave something unnamed",
     "tell the groups right",

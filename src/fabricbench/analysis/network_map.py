@@ -23,8 +23,8 @@ from fabricbench.pattern_facts import SCHEDULE
 from fabricbench.record.lines import Quantity
 from fabricbench.record.store import Run
 from fabricbench.record.values import channel_batches
-from fabricbench.statistics.candidates import FEWEST_MEMBERS
-from fabricbench.statistics.culprits import Culprit, smallest_found
+from fabricbench.statistics.candidates import FEWEST_MEMBERS, Culprit
+from fabricbench.statistics.culprits import smallest_found
 from fabricbench.statistics.judgement import Matrix, judge
 
 Floats = NDArray[np.float64]

@@ -176,3 +176,19 @@ def steepest(residual: Floats, options: Sequence[Option]) -> Candidate | None:
     # Of two that explain alike the simpler story is told: the one that touches more.
     gain, candidate = max(found, key=lambda one: (round(one[0], 12), one[1].touch is Touch.MEMBER))
     return candidate if gain > 0 else None
+
+
+@dataclass(frozen=True)
+class Culprit:
+    """A cause that passed its test.
+
+    `effect` is the mean difference of what it touches (below 0: worse), with its interval at 95 % confidence.
+
+    `p_value` is of the one-sided test that the effect is no worse than the margin, before the correction.
+    """
+
+    candidate: Candidate
+    effect: float
+    low: float
+    high: float
+    p_value: float

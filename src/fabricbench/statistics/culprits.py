@@ -33,16 +33,31 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from fabricbench.statistics.candidates import FEWEST_MEMBERS, NO_NOISE, Candidate, Pairs, Touch, options_of, steepest
-from fabricbench.statistics.groups import Split, blocks_of, centred, log_splits, propose_splits
+from fabricbench.statistics.candidates import (
+    FEWEST_MEMBERS,
+    NO_NOISE,
+    Candidate,
+    Culprit,
+    Pairs,
+    Touch,
+    options_of,
+    steepest,
+)
+from fabricbench.statistics.groups import (
+    Groups,
+    Split,
+    blocks_of,
+    centred,
+    group_blocks,
+    log_splits,
+    propose_splits,
+    typical_values,
+)
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Booleans = NDArray[np.bool_]
-Groups = tuple[tuple[int, ...], ...]
 
-FEWEST_SPLIT = 5
-"""Members below which no groups are looked for: the six pairs of four leave nothing to tell noise by once they have levels."""
 
 GROUP_LEVEL = 0.01
 """Probability of taking a group for slow members, where its pairs with each other are only just good enough."""
@@ -62,21 +77,8 @@ another may explain the same pairs as well (four of five from six members on). S
 LARGEST_SCATTER = 0.1
 """Of logarithms: pairs that differ for good by 10 % (standard deviation) and more are no healthy scatter, unless launches do so."""
 
-
-@dataclass(frozen=True)
-class Culprit:
-    """A cause that passed its test.
-
-    `effect` is the mean difference of what it touches (below 0: worse), with its interval at 95 % confidence.
-
-    `p_value` is of the one-sided test that the effect is no worse than the margin, before the correction.
-    """
-
-    candidate: Candidate
-    effect: float
-    low: float
-    high: float
-    p_value: float
+VERY_STRONG = 10.0
+"""Difference of the criterion from which one fit is not better than another by chance (Kass and Raftery, JASA 90, 1995)."""
 
 
 @dataclass(frozen=True)
@@ -90,21 +92,23 @@ class CulpritsAndGroups:
 
 
 def find_culprits_and_groups(
-    values: Floats, source: Integers, destination: Integers, *, margin: float, level: float = 0.01
+    values: Floats, source: Integers, destination: Integers, *, margin: float, level: float = 0.01, accuses: bool = True
 ) -> CulpritsAndGroups:
     """Return the groups of members, and what makes some values worse by more than `margin` than the level of their groups.
 
     `values` has a row for each repetition and a column for each ordered pair (source, destination); more is better, and effects add
     up (logarithms of rates, say). Columns of NaN alone are left out. `level` bounds the probability that any culprit is named where
-    nothing differs. Nobody is judged where fewer than FEWEST_MEMBERS take part.
+    nothing differs. Nobody is judged where fewer than FEWEST_MEMBERS take part. Without `accuses` groups alone are looked for.
     """
     pairs, names = _compact(*typical_values(values, source, destination))
     if names.size < FEWEST_MEMBERS:
         return CulpritsAndGroups([])
-    fit, of_slow = _best_fits(pairs, margin)
+    fit, of_slow = _best_fits(pairs, margin, level)
     culprits = [
         replace(one, candidate=_renamed(one.candidate, names))
-        for one in _passing(pairs, fit.blocks, fit.chosen, margin, level / pairs.candidates(fit.split))
+        for one in _passing(
+            pairs, fit.blocks, fit.chosen if accuses else [], margin, level / pairs.candidates(fit.split)
+        )
     ]
     if not culprits and of_slow is not None:
         fit = of_slow
@@ -176,21 +180,6 @@ def smallest_found(
     return found
 
 
-def group_blocks(groups: Groups, source: Integers, destination: Integers) -> Integers:
-    """Return the block of each ordered pair, by the groups of its ends; a member in none is in a group with all such members."""
-    members = int(max(source.max(initial=-1), destination.max(initial=-1))) + 1
-    split = np.zeros(members, dtype=np.int64)
-    for number, group in enumerate(groups, start=1):
-        split[[member for member in group if member < members]] = number
-    return blocks_of(tuple(split.tolist()), source, destination)
-
-
-def typical_values(values: Floats, source: Integers, destination: Integers) -> tuple[Floats, Integers, Integers]:
-    """Return the median of each pair over the repetitions: one disturbed repetition accuses nobody."""
-    is_there = ~np.isnan(values).all(axis=0)
-    return np.nanmedian(values[:, is_there], axis=0), source[is_there], destination[is_there]
-
-
 class _Standing(Enum):
     """Whether a split is of groups that are good within, or rather of slow members."""
 
@@ -223,24 +212,50 @@ def _renamed(candidate: Candidate, names: Integers) -> Candidate:
     return Candidate(candidate.touch, int(names[candidate.first]), second, group)
 
 
-def _best_fits(pairs: Pairs, margin: float) -> tuple[_Fit, _Fit | None]:
+def _best_fits(pairs: Pairs, margin: float, level: float) -> tuple[_Fit, _Fit | None]:
     """Return the fit that the criterion prefers among no split and the splits that are not refuted, and a refuted one if better.
 
-    That is of members that are slow each, and too many to stand out one by one: by its levels alone the pairs are as near to each
-    other as healthy ones are.
+    That is of members that are slow each, perhaps too many to stand out one by one: by its levels alone the pairs are as near to
+    each other as healthy ones are. If it is far better, the other one is without groups. Of splits only those count whose levels
+    chance does not explain.
     """
     members = pairs.members
-    splits: list[Split] = [(0,) * members]
-    if members >= FEWEST_SPLIT:
-        splits += propose_splits(pairs.values, pairs.source, pairs.destination, members)
-    fits = [_pursue(pairs, split, margin) for split in splits]
+    none = _pursue(pairs, (0,) * members, margin)
+    splits = propose_splits(pairs.values, pairs.source, pairs.destination, members)
+    fits = [none, *(fit for fit in (_pursue(pairs, one, margin) for one in splits) if _is_no_chance(pairs, fit, level))]
     best = min((fit for fit in fits if fit.standing is not _Standing.REFUTED), key=lambda fit: fit.score)
     refuted = min(
         (fit for fit in fits if fit.standing is _Standing.REFUTED and _is_even(pairs, fit.blocks)),
         key=lambda fit: fit.score,
         default=None,
     )
-    return best, refuted if refuted is not None and refuted.score < best.score else None
+    if refuted is None or refuted.score >= best.score:
+        return best, None
+    return (none if refuted.score < best.score - VERY_STRONG else best), refuted
+
+
+def _is_no_chance(pairs: Pairs, fit: _Fit, level: float) -> bool:
+    """Return whether the levels of a split explain more beside its culprits than chance does in any of the splits.
+
+    F test, corrected for the number of splits (Bonferroni): the criterion is made for many values, and takes the scatter of the six
+    pairs of four members for groups.
+    """
+    levels = int(fit.blocks.max())
+    freedom = pairs.values.size - levels - 1 - len(fit.chosen)
+    if freedom < 1:
+        return False
+    values, design = pairs.values, pairs.columns(fit.chosen)
+    one_level, of_split = (
+        float(np.sum(_unexplained(centred(values, blocks), centred(design, blocks)) ** 2))
+        for blocks in (np.zeros_like(fit.blocks), fit.blocks)
+    )
+    explained = (one_level - of_split) / levels / max(of_split / freedom, NO_NOISE**2)
+    chance = float(special.fdtrc(levels, freedom, max(explained, 0.0)))
+    return chance < level * float(np.exp(-log_splits(pairs.members, max(fit.split) + 1)))
+
+
+def _unexplained(values: Floats, design: Floats) -> Floats:
+    return np.asarray(values - design @ np.linalg.lstsq(design, values, rcond=None)[0])
 
 
 def _is_even(pairs: Pairs, blocks: Integers) -> bool:
@@ -268,7 +283,7 @@ def _pursue(pairs: Pairs, split: Split, margin: float) -> _Fit:
             break
         chosen.append(candidate)
         design = np.append(design, centred(pairs.columns([candidate]), blocks), axis=1)
-        residual = values - design @ np.linalg.lstsq(design, values, rcond=None)[0]
+        residual = _unexplained(values, design)
         score = _score(residual, of_split + len(chosen) * penalty)
         if score < best_score:
             best, best_score, best_residual = list(chosen), score, residual

@@ -5,11 +5,15 @@ hierarchical clustering of the matrix itself; `culprits` decides between them, a
 
 Two notions of nearness are clustered (average linkage; Sokal and Michener 1958), as neither finds every split. Members are near
 where the pair of them is good. And members are near where their pairs with all third members differ by the same amount: this one
-does not see a slow member, whose pairs are all worse by as much. Each split is then improved by moving single members to the group
+does not see a slow member, whose pairs are all worse by as much. Slow members that are no nearer to each other than to the rest
+are found by what each usually gets, cut in two. Each split is then improved by moving single members to the group
 whose pattern of levels theirs follows best (as stochastic block models are fitted; Karrer and Newman, Phys. Rev. E 83, 2011).
 """
 
 from __future__ import annotations
+
+import math
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,10 +38,21 @@ SWEEPS = 4
 Split = tuple[int, ...]
 """The group of each member, numbered in the order of their first members."""
 
+Groups = tuple[tuple[int, ...], ...]
+"""The members of each group."""
 
+
+@cache
 def log_splits(members: int, groups: int) -> float:
-    """Return the logarithm of how many ways there are to split members into that many groups, from above (K^n / K!)."""
-    return float(members * np.log(groups) - np.log(np.arange(1, groups + 1)).sum())
+    """Return the logarithm of how many ways there are to split members into that many groups of two or more.
+
+    The last member joins one of the groups of the others, or makes one with any of them (associated Stirling numbers).
+    """
+    before, now = [1] + [0] * groups, [0] * (groups + 1)
+    for others in range(1, members):
+        joined = [number * ways for number, ways in enumerate(now)]
+        before, now = now, [0, *(joined[one] + others * before[one - 1] for one in range(1, groups + 1))]
+    return math.log(now[groups])
 
 
 def blocks_of(split: Split, source: Integers, destination: Integers) -> Integers:
@@ -46,17 +61,29 @@ def blocks_of(split: Split, source: Integers, destination: Integers) -> Integers
     return np.unique(group[source] * (group.max() + 1) + group[destination], return_inverse=True)[1].astype(np.int64)
 
 
+def group_blocks(groups: Groups, source: Integers, destination: Integers) -> Integers:
+    """Return the block of each ordered pair, by the groups of its ends; a member in none is in a group with all such members."""
+    members = int(max(source.max(initial=-1), destination.max(initial=-1))) + 1
+    split = np.zeros(members, dtype=np.int64)
+    for number, group in enumerate(groups, start=1):
+        split[[member for member in group if member < members]] = number
+    return blocks_of(tuple(split.tolist()), source, destination)
+
+
+def typical_values(values: Floats, source: Integers, destination: Integers) -> tuple[Floats, Integers, Integers]:
+    """Return the median of each pair over the repetitions: one disturbed repetition accuses nobody."""
+    is_there = ~np.isnan(values).all(axis=0)
+    return np.nanmedian(values[:, is_there], axis=0), source[is_there], destination[is_there]
+
+
 def propose_splits(values: Floats, source: Integers, destination: Integers, members: int) -> list[Split]:
     """Return the splits that explain the values best by a quick look, the best first; groups have FEWEST_TOGETHER members or more.
 
     `values` has one value for each ordered pair (source, destination); every member is in some pair.
     """
     matrix = _filled(values, source, destination, members)
-    cuts = {
-        _without_single(raw, matrix)
-        for nearness in (_apart_by_value(matrix), _apart_by_profile(matrix))
-        for raw in _cuts(nearness)
-    }
+    raw = [cut for nearness in (_apart_by_value(matrix), _apart_by_profile(matrix)) for cut in _cuts(nearness)]
+    cuts = {_without_single(one, matrix) for one in (*raw, _by_level(matrix))}
     found = {
         split
         for cut in cuts
@@ -120,6 +147,16 @@ def _apart_by_profile(matrix: Floats) -> Floats:
             differences[np.arange(others.size), end] = 0.0
         apart[member, others] = np.sqrt(np.square(differences, out=differences).sum(axis=1) / (members - 2))
     return apart + apart.T
+
+
+def _by_level(matrix: Floats) -> Integers:
+    """Return the members in two groups by what they usually get, where the two means leave least of its squares."""
+    usual = np.nanmean(matrix, axis=1)
+    order = np.argsort(usual)
+    counts = np.arange(1, usual.size)
+    below = np.cumsum(usual[order] - usual.mean())[:-1]
+    worse = order[: 1 + int(np.argmax(below**2 / (counts * (usual.size - counts))))]
+    return np.isin(np.arange(usual.size), worse).astype(np.int64)
 
 
 def _cuts(apart: Floats) -> list[Integers]:

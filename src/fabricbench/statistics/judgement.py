@@ -17,16 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from fabricbench.statistics.candidates import FEWEST_MEMBERS
+from fabricbench.statistics.candidates import FEWEST_MEMBERS, Culprit
 from fabricbench.statistics.culprits import (
     LARGEST_SCATTER,
-    Culprit,
-    Groups,
     confirm_culprits,
     find_culprits_and_groups,
-    group_blocks,
-    typical_values,
 )
+from fabricbench.statistics.groups import Groups, group_blocks, typical_values
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -147,17 +144,16 @@ def judge(first: Matrix, second: Matrix | None = None, *, margin: float, level: 
     if second is None:
         return _judgement_of(first, found)
     suspects = [one.candidate for one in found.culprits]
-    if found.is_unclear:
+    are_slow_many = found.is_unclear
+    if are_slow_many:
         found = _explanation(second, margin, level)
     confirmed = confirm_culprits(
-        second.values,
-        second.source,
-        second.destination,
-        suspects,
-        margin=margin,
-        level=level,
-        groups=found.groups,
+        second.values, second.source, second.destination, suspects, margin=margin, level=level, groups=found.groups
     )
+    if not confirmed and (suspects or are_slow_many):
+        # What is suspected once of a few and once of others may be of so many that none stands out.
+        again = _explanation(second, margin, level, accuses=False)
+        found = again if again.is_unclear else found
     return _judgement_of(second, replace(found, culprits=confirmed), before=first)
 
 
@@ -172,8 +168,10 @@ class _Explanation:
     level: float
 
 
-def _explanation(matrix: Matrix, margin: float, level: float) -> _Explanation:
-    found = find_culprits_and_groups(matrix.values, matrix.source, matrix.destination, margin=margin, level=level)
+def _explanation(matrix: Matrix, margin: float, level: float, *, accuses: bool = True) -> _Explanation:
+    found = find_culprits_and_groups(
+        matrix.values, matrix.source, matrix.destination, margin=margin, level=level, accuses=accuses
+    )
     return _Explanation(found.culprits, found.groups, found.is_unclear, margin, level)
 
 

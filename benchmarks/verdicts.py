@@ -1,11 +1,14 @@
 """How often is a clear row wrong, and how often is a true difference clear? Simulated campaigns, through the first screen.
 
     python -m benchmarks.verdicts RESULTS [--campaigns 1000] [--blocks 5 6 12 18 32] [--noise NAME ...] [--workers 2] [--folded]
+                                  [--scale CONSTANT FACTOR]
 
 A row a noise, a column a truth and a number of blocks; `--folded` has all numbers of blocks together, with the campaigns that
 there are. What is done is kept in the file RESULTS, a line for each ten campaigns, and not done again: an interrupted run goes on
 where it was, and more campaigns are added to those there are. The table is printed at the end, or at once with `--campaigns 0`.
-Wrong: of neither the usual launch nor the mean is it true. Intervals hold: those of all rows together hold the mean ratio.
+Wrong: of neither the usual launch nor the mean is it true. Intervals hold: those of all rows together hold the mean ratio; how
+much wider they are than that needs, at the level of the rows, is what all of them could be narrowed by to hold it just so often.
+`--scale` makes a constant of the grades so many times as large: into RESULTS of its own.
 """
 
 from __future__ import annotations
@@ -25,12 +28,20 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
+from fabricbench.analysis import grading
+from fabricbench.analysis.effects import LEADING_SHARE
+from fabricbench.statistics import skew
 from support.verdict_campaigns import NOISES, run_campaign
 
 CHUNK = 10
 BLOCKS = (5, 6, 12, 18, 32)
 TRUTHS = {"equal": 1.0, "1.9 %": 1.019, "10 %": 1.1, "2 times": 2.0}
 WRONG, CLEAR, HELD = ("equal", "1.9 %"), ("10 %", "2 times"), "equal"
+LEVEL = 1.0 - LEADING_SHARE * 0.04
+"""Of the intervals of all leading rows together: a first look spends 0.8 of 5 %."""
+FEWEST_TAILS = 10
+"""Campaigns beyond a level below which it says nothing of a width."""
+REACH = "reach "
 Job = tuple[str, int, str, int, int]
 """A noise, a number of blocks, a truth, which chunk of campaigns, and the seed of all."""
 
@@ -45,7 +56,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=2)
     parser.add_argument("--folded", action="store_true")
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--scale", nargs=2, metavar=("CONSTANT", "FACTOR"))
     options = parser.parse_args()
+    if options.scale:
+        _scale(options.scale[0], float(options.scale[1]))
     found = _stored(options.results)
     chunks = -(-options.campaigns // CHUNK)
     wanted: list[Job] = [
@@ -55,6 +69,16 @@ def main() -> None:
     missing = [job for job in wanted if job not in found]
     _measure(missing, options.results, found, options.workers)
     (_print_folded if options.folded else _print)(found, options.noise, options.blocks)
+
+
+def _scale(constant: str, factor: float) -> None:
+    """Make a constant so many times as large: how far a mean may be off, or the widest distance from one half of BETWEEN."""
+    if constant == "DEPENDENT_REACH":
+        grading.DEPENDENT_REACH *= factor
+    elif constant == "BETWEEN":
+        skew.BETWEEN = (0.5 - factor * (0.5 - skew.BETWEEN[0]), 0.5 + factor * (skew.BETWEEN[1] - 0.5))
+    else:
+        raise SystemExit(f"{constant}: DEPENDENT_REACH or BETWEEN")
 
 
 def _measure(jobs: Sequence[Job], results: Path, found: dict[Job, Counter[str]], workers: int) -> None:
@@ -82,6 +106,7 @@ def _chunk(job: Job) -> tuple[Job, Counter[str]]:
             both=int(one.is_clear and one.is_one_sided),
             held=int(one.is_held),
         )
+        counts[f"{REACH}{one.reach:.3f}"] += 1
         counts.update(one.of_samples)
     return job, counts
 
@@ -106,6 +131,7 @@ def _print(found: dict[Job, Counter[str]], noises: Sequence[str], blocks: Sequen
     heads = [f"{truth}: wrong, {number}" for truth in WRONG for number in blocks]
     heads += [f"{truth}: clear, {number}" for truth in CLEAR for number in blocks]
     heads += [f"{HELD}: intervals hold, {number}" for number in blocks]
+    heads += [f"{HELD}: wider than needed, {number}" for number in blocks]
     print(f"\n| noise | {' | '.join(heads)} |\n| --- |{' --: |' * len(heads)}")
     for noise in noises:
         shares = [
@@ -115,6 +141,7 @@ def _print(found: dict[Job, Counter[str]], noises: Sequence[str], blocks: Sequen
             _share(sums.get((noise, number, truth)), "both", "one_sided") for truth in CLEAR for number in blocks
         ]
         shares += [_share(sums.get((noise, number, HELD)), "held", "campaigns") for number in blocks]
+        shares += [_excess(sums.get((noise, number, HELD), Counter())) for number in blocks]
         print(f"| {noise} | {' | '.join(shares)} |")
 
 
@@ -135,6 +162,15 @@ def _print_folded(found: dict[Job, Counter[str]], noises: Sequence[str], blocks:
             f"{_share(*one)} of {one[0][one[2]]}" if one[0] is not None and one[0][one[2]] else "-" for one in shares
         ]
         print(f"| {noise} | {' | '.join(told)} |")
+
+
+def _excess(counts: Counter[str]) -> str:
+    """Return by how much the intervals are wider than they need be to hold together at LEVEL."""
+    seen = {float(name.removeprefix(REACH)): count for name, count in counts.items() if name.startswith(REACH)}
+    reaches = np.repeat(list(seen), np.array(list(seen.values()), dtype=np.int64))
+    if reaches.size * (1.0 - LEVEL) < FEWEST_TAILS:
+        return "-"
+    return f"{100 * (1.0 / float(np.quantile(reaches, LEVEL)) - 1.0):.0f} %"
 
 
 def _share(counts: Counter[str] | None, part: str, whole: str) -> str:

@@ -160,15 +160,21 @@ def _judge(side: Side, cell: CellMeasured, is_tail: bool, _level: float | None) 
 class Outcome:
     """What a campaign came to: whether a clear row is wrong, whether all blocks were on one side, whether all rows were clear.
 
-    `is_held`: whether the intervals of all rows together hold the mean ratio. `of_samples` counts, of tails and means, rows that
+    `reach`: how far the mean ratio is from the middle of an interval, in halves of its width, in the row where it is farthest: the
+    intervals of all rows together hold it up to 1. `of_samples` counts, of tails and means, rows that
     are clear and wrong, and intervals of ratios and of levels, and how many of these hold.
     """
 
     is_wrong: bool
     is_one_sided: bool
     is_clear: bool
-    is_held: bool
+    reach: float
     of_samples: Counter[str]
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the intervals of all rows together hold the mean ratio."""
+        return self.reach <= 1.0
 
 
 def run_campaign(random: Random, noise: str, blocks: int, faster: float) -> Outcome:
@@ -185,7 +191,7 @@ def run_campaign(random: Random, noise: str, blocks: int, faster: float) -> Outc
         any(_is_wrong(effect, leads) for effect, leads in rows if effect.grade is Grade.CLEAR),
         bool(np.all(differences[~np.isnan(differences)] > 0)),
         all(effect.grade is Grade.CLEAR and effect.pairs[0].verdict is Verdict.B_FASTER for effect, _ in rows),
-        all(_is_held(effect, leads[-1]) for effect, leads in rows),
+        max((_reach(effect, leads[-1]) for effect, leads in rows), default=0.0),
         _of_samples(drawn, [effect for effect in effects if not effect.is_typical], lead),
     )
 
@@ -206,7 +212,7 @@ def _of_samples(drawn: Drawn, effects: Sequence[Effect], lead: float) -> Counter
         found.update(
             sample_rows=1,
             sample_wrong=int(effect.grade is Grade.CLEAR and _is_wrong(effect, (lead - shift,))),
-            sample_held=int(_is_held(effect, lead - shift)),
+            sample_held=int(_reach(effect, lead - shift) <= 1.0),
         )
         level = drawn.inside.level.get(name) if isinstance(name, float) else None
         if level is not None and effect.readings[0].low is not None and effect.readings[0].high is not None:
@@ -223,10 +229,10 @@ def _named(effects: Sequence[Effect]) -> Iterator[tuple[Effect, str | float]]:
         yield effect, "mean" if effect.is_mean else tails[0]
 
 
-def _is_held(effect: Effect, lead: float) -> bool:
-    """Whether the interval of a row holds how much faster b is; one that is not shown holds everything."""
-    true = float(np.exp(lead))
-    return all((one.low or 0.0) <= true <= (one.high or np.inf) for one in effect.pairs)
+def _reach(effect: Effect, lead: float) -> float:
+    """Return how far the interval of a row is from how much faster b is, in halves of its width; one not shown holds everything."""
+    ends = [np.log([one.low, one.high]) for one in effect.pairs if one.low is not None and one.high is not None]
+    return max((abs(lead - float(np.mean(one))) / max(float(np.ptp(one)) / 2.0, 1e-12) for one in ends), default=0.0)
 
 
 def _is_wrong(effect: Effect, leads: Sequence[float]) -> bool:

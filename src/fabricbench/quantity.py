@@ -238,6 +238,11 @@ def format_seconds(seconds: float, digits: int = 3) -> str:
     return str(scale_seconds(seconds, digits))
 
 
+def format_seconds_between(least: float, most: float) -> str:
+    """Write the bounds of a time: `0 to 2 s`; one of them where they are the same."""
+    return f"{least:g} to {most:g} s" if least < most else f"{most:g} s"
+
+
 def format_bit_s(bit_s: float, digits: int = 3) -> str:
     """Write a rate with the unit that suits it: `94.1 Mbit/s`."""
     return str(scale_bit_s(bit_s, digits))

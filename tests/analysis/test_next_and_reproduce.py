@@ -12,7 +12,7 @@ import pytest
 
 from fabricbench.analysis.findings import Comparison, Replication, Verdict
 from fabricbench.analysis.headline import MOST_STEPS, next_steps, sizes_inside
-from fabricbench.analysis.method import again, method, reproduce, reproduction
+from fabricbench.analysis.method import again, method, pause_of, reproduce, reproduction
 from fabricbench.model import Layer, Metric, Pattern, Receive
 from fabricbench.record.integrity import data_hash
 from fabricbench.record.manifest import write_manifest
@@ -217,3 +217,14 @@ def test_the_method_promises_a_rate_of_error_of_two_sessions_for_those_sessions_
         Replication.LAUNCHES
     ]
     assert "of what they name, at most 5 % is expected to be wrong" in told[Replication.LAUNCHES]
+
+
+@pytest.mark.parametrize(
+    ("stored", "told"),
+    [({}, ""), ({"pause": [0.0, 0.0]}, ""), ({"pause": [0.5, 2.0]}, "0.5 to 2 s"), ({"pause": "?"}, "")],
+)
+def test_the_method_tells_of_the_pauses_of_a_campaign(tmp_path: Path, stored: dict[str, Any], told: str):
+    manifest = written(tmp_path).manifest.model_copy(update={"campaign": stored})
+    assert pause_of(manifest) == told
+    texts = method(0.02, 0.95, replication=Replication.BLOCKS, seed=1, pause=pause_of(manifest))
+    assert any(f"nothing was measured for {told}," in text for text in texts) == bool(told)

@@ -43,6 +43,22 @@ def test_progress_tells_what_is_going_on_and_how_long_it_takes(setting: Setting)
     assert [event.cells for event in setting.of(LaunchFinished)] == [6] * 6
 
 
+def test_nothing_is_started_within_the_pause_before_a_launch_and_the_time_left_tells_of_it(setting: Setting):
+    pauses = [0.0, 0.3, 0.0, 0.2, 0.1, 0.0]
+    launches = [
+        launch.model_copy(update={"pause_seconds": pause})
+        for launch, pause in zip(setting.plan.launches, pauses, strict=True)
+    ]
+    setting.plan = setting.plan.model_copy(update={"launches": tuple(launches)})
+    setting.run()
+    assert setting.events[0] == RunStarted(6, 0, 3, pytest.approx(setting.plan.estimated_seconds))
+    entries = Journal(setting.directory.path).entries()
+    begun = [entry.unix_ns for entry in entries if entry.event is Happened.STARTED]
+    ended = [entry.unix_ns for entry in entries if entry.event is Happened.FINISHED]
+    waited = [(after - before) / 1e9 for before, after in zip(ended[:-1], begun[1:], strict=True)]
+    assert all(seconds >= pause for seconds, pause in zip(waited, pauses[1:], strict=True))
+
+
 def test_a_block_in_which_a_launch_fails_is_run_again_as_a_whole_at_once_and_nothing_is_lost(setting: Setting):
     setting.launcher.behave(setting.ids[1], "dies midway")
     setting.run()

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fabricbench.campaign.budget import TOLERANCE
 from fabricbench.campaign.estimate import CLOCK_SECONDS, START_SECONDS, limit_seconds, seconds_left
 from fabricbench.campaign.noise import LAB
-from fabricbench.campaign.plan import RunPlan, plan_run
+from fabricbench.campaign.plan import RunPlan, extend_plan, plan_run
 from fabricbench.campaign.presets import FULL, PRESETS, QUICK
 from fabricbench.campaign.specification import Campaign, Experiment
 from fabricbench.campaign.venue import find_venue
@@ -16,6 +17,7 @@ from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Pattern, Receive
 from fabricbench.pattern_facts import USUAL_LAYERS
 from fabricbench.quantity import format_duration
+from fabricbench.record.manifest import Extension
 from fabricbench.testbed.model import Node, Testbed
 from fabricbench.testbed.wire import Wire
 
@@ -34,6 +36,27 @@ def test_each_block_holds_one_launch_on_each_fabric(testbed: Testbed):
         assert [launch.position for launch in in_block] == [0, 1]
     assert [launch.block for launch in plan.launches] == sorted(launch.block for launch in plan.launches)
     assert plan.launches[0].launch_id == f"b00-{plan.launches[0].fabric}"
+
+
+def test_pauses_are_drawn_before_each_launch_but_the_first_and_count_in_the_budget(testbed: Testbed):
+    waiting = LONG.model_copy(update={"pause": (0.0, 2.0)})
+    plan = plan_run(waiting, testbed, seed=1)
+    drawn = [launch.pause_seconds for launch in plan.launches]
+    assert drawn[0] == 0.0
+    assert 0.0 < min(drawn[1:]) < 0.5
+    assert 1.5 < max(drawn) <= 2.0
+    assert plan == plan_run(waiting, testbed, seed=1)
+    assert [launch.cells for launch in plan.launches] == [
+        launch.cells for launch in plan_run(LONG, testbed, seed=1).launches
+    ]
+    measuring = sum(launch.estimated_seconds for launch in plan.launches)
+    assert plan.estimated_seconds == pytest.approx(measuring + sum(drawn))
+    assert "nothing is measured for 0 to 2 s between two launches, drawn at random" in plan.notes
+    within, without = (plan_run(one, testbed, seed=1, budget_seconds=60) for one in (waiting, LONG))
+    assert within.blocks < without.blocks
+    assert within.estimated_seconds <= 60 * TOLERANCE
+    more = extend_plan(plan, Extension(blocks=25, planned=20, measured=20, unix_ns=0))
+    assert min(launch.pause_seconds for launch in more.launches[40:]) > 0.0
 
 
 def test_the_same_seed_gives_the_same_plan_and_another_seed_another(testbed: Testbed):

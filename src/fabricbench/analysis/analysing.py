@@ -32,7 +32,7 @@ from fabricbench.analysis.ladder import build_ladder
 from fabricbench.analysis.lost_launches import changed_starts, doubt_of_losses, unequal_starts
 from fabricbench.analysis.material import Material
 from fabricbench.analysis.measured import CellMeasured, Side
-from fabricbench.analysis.method import method, reproduction, testbed_arguments
+from fabricbench.analysis.method import method, pause_of, reproduction, testbed_arguments
 from fabricbench.analysis.order_effects import without_order_effects
 from fabricbench.analysis.pairing import Pairing, all_pairs, pair
 from fabricbench.analysis.rows import choose_rows
@@ -194,6 +194,7 @@ def analyse(
             more=paragraphs,
             origins=origins,
             lost_nodes={node for run in every_run for loss in run.manifest.losses for node in loss.reasons},
+            pause=pause_of(manifest),
         ),
         inventory=manifest.inventory,
         **found,

@@ -12,6 +12,7 @@ from shlex import join
 from fabricbench.analysis.findings import Replication
 from fabricbench.analysis.instrument import LATE_SHARE, LATE_STRETCH, MESSAGES_OF_A_TRIP
 from fabricbench.analysis.wording import percent
+from fabricbench.quantity import format_seconds_between
 from fabricbench.record.integrity import data_hash
 from fabricbench.record.manifest import Manifest
 from fabricbench.record.provenance import Origin
@@ -24,6 +25,10 @@ apart, and no outlier is dropped. Fabrics follow each other within a block in an
 over blocks; where the order of launches is shown to matter, its effect is fitted and taken out of ratios. After Hoefler
 and Belli, "Scientific Benchmarking of Parallel Computing Systems" (SC'15), and Hunold and Carpen-Amarie, "Reproducible
 MPI Benchmarking Is Still Not as Easy as You Think" (IEEE TPDS, 2016).
+"""
+
+PAUSES = """
+Between two launches nothing was measured for {pause}, drawn anew for each, so that a launch resembles the one before it less.
 """
 
 IMPORTED = """
@@ -166,10 +171,12 @@ def method(
     more: Iterable[str] = (),
     origins: Collection[Origin] = (Origin.MEASURED,),
     lost_nodes: Collection[str] = (),
+    pause: str = "",
 ) -> tuple[str, ...]:
     """Return the paragraphs for what is repeated, and for where launches come from; `more` are those of its chapters.
 
-    `replication` is None where nothing is compared; `lost_nodes` are those that a run went on without.
+    `replication` is None where nothing is compared; `lost_nodes` are those that a run went on without, `pause` how long it waited
+    between launches.
     """
     is_imported = Origin.IMPORTED in origins
     is_ours = any(origin is not Origin.IMPORTED for origin in origins) or not origins
@@ -181,6 +188,7 @@ def method(
         "margin": percent(margin),
         "seed": seed,
         "nodes": ", ".join(sorted(lost_nodes)),
+        "pause": pause,
         "equivalent": EQUIVALENT_LAUNCHES,
         "pairs": FEWEST_PAIRS,
         "late_share": percent(LATE_SHARE),
@@ -190,6 +198,7 @@ def method(
     launches = (LAUNCHES,) * is_ours + (IMPORTED,) * is_imported
     texts = (
         *launches,
+        *((PAUSES,) if pause else ()),
         *((FAILED_NODES,) if lost_nodes else ()),
         SUMMARIES,
         *((OF_ONE,) if replication is None else _of_comparing(replication)),
@@ -206,6 +215,14 @@ def _of_comparing(replication: Replication) -> tuple[str, ...]:
     promise = () if replication is Replication.LAUNCHES else (FIRST_SCREEN,)
     correction = CORRECTION + (OF_TWO_SESSIONS if replication is Replication.LAUNCHES else "")
     return compared, *promise, correction, LOOKS, VERDICTS, GRADES, CROSSOVERS
+
+
+def pause_of(manifest: Manifest) -> str:
+    """Return how long nothing was measured between two launches of a run; empty where it did not wait."""
+    match manifest.campaign.get("pause"):
+        case [int() | float() as least, int() | float() as most] if most > 0:
+            return format_seconds_between(least, most)
+    return ""
 
 
 NEW_DIRECTORY = "RUNDIR"

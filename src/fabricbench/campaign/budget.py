@@ -87,11 +87,12 @@ def fit_budget(
     *,
     is_blocks_fixed: bool = False,
     fixed_seconds: float = 0.0,
+    pause_seconds: float = 0.0,
 ) -> Scaling:
     """Return how to fit the cells into the budget; UsageError where not even the least fits.
 
     `blocks` is what the campaign asks for, or, with `is_blocks_fixed`, the user: then it stays. `fixed_seconds` is what a block
-    takes beside its cells and cannot be shortened: its workloads.
+    takes beside its cells and cannot be shortened: its workloads; `pause_seconds` what passes before each launch.
     """
     own = {cell.probe.id: cell.probe.stopping.maximum_seconds for cell in cells}
     least = {cell.probe.id: min(own[cell.probe.id], _least_seconds(cell, fabrics)) for cell in cells}
@@ -100,7 +101,9 @@ def fit_budget(
     def block_seconds(seconds: Mapping[int, float]) -> float:
         lasting = [_lasting(cell, seconds[cell.probe.id]) for cell in cells]
         carried = [(fabric, [one.probe for one in lasting if fabric.name in one.fabrics]) for fabric in fabrics]
-        return fixed_seconds + sum(launch_seconds(probes, fabric) for fabric, probes in carried if probes)
+        return fixed_seconds + sum(
+            pause_seconds + launch_seconds(probes, fabric) for fabric, probes in carried if probes
+        )
 
     wanted = own if is_blocks_fixed else best
     shortest = block_seconds(least)

@@ -9,7 +9,7 @@ done, it goes on with it only if it is not too old.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from shlex import quote
 
@@ -121,7 +121,7 @@ class Execution:
         for group in (group for block in blocks for group in block):
             waits = self._missing(group) if self._goes_on(group) else group.launches
             self._waiting.update({launch.launch_id: launch for launch in waits})
-        left = self._seconds_left(self._waiting.values())
+        left = self._seconds_left_waiting(self._waiting.values())
         self._notify(RunStarted(total, len(self._finished), self._plan.blocks, left))
         begun = time.monotonic() - sum(seconds for _, _, seconds in self._observed)
         for number, block in enumerate(blocks):
@@ -141,7 +141,7 @@ class Execution:
         budget = self._plan.budget_seconds
         if budget is None or not waits or number < FEWEST_BLOCKS or self._plan.losses:
             return
-        if spent + self._seconds_left(waits) > TOLERANCE * budget:
+        if spent + self._seconds_left_waiting(waits) > TOLERANCE * budget:
             raise BudgetSpentError(number, spent)
 
     def _run_block(self, groups: Sequence[Group]) -> None:
@@ -193,13 +193,14 @@ class Execution:
     def _run_group(self, launches: Iterable[LaunchPlan], *, is_last_try: bool) -> LaunchPlan | None:
         """Run launches in their order and return the first that failed, unless it is the last try, in which the others go on."""
         for launch in launches:
+            time.sleep(launch.pause_seconds)
             failure = self._try(launch)
             if failure is None:
                 self._trials.note_finished(launch)
                 continue
             self._trials.note_failure(failure)
             # Where a signal has ended the launch, a job's end say, no node has failed: the run ends here.
-            self._notify(Tick(self._seconds_left(self._waiting.values())))
+            self._notify(Tick(self._seconds_left_waiting(self._waiting.values())))
             failed_nodes = self._attempts.failed_nodes()
             self._notify(LaunchFailed(launch, failure.reason, is_retried=not is_last_try and not failed_nodes))
             if failed_nodes:
@@ -305,7 +306,7 @@ class Execution:
 
         def left() -> float:
             current = self._seconds_left([launch]) - (time.monotonic() - begin)
-            return max(0.0, current) + self._seconds_left(self._waiting.values())
+            return max(0.0, current) + self._seconds_left_waiting(self._waiting.values())
 
         self._notify(LaunchStarted(launch, number, left()))
         try:
@@ -464,6 +465,10 @@ class Execution:
         self._failures.append(failure)
         if is_hopeless(self._failures):
             raise does_not_start(failure, self._directory.path)
+
+    def _seconds_left_waiting(self, launches: Collection[LaunchPlan]) -> float:
+        """Return how long launches take that are still to be started, with the pause before each."""
+        return self._seconds_left(launches) + sum(launch.pause_seconds for launch in launches)
 
     def _seconds_left(self, launches: Iterable[LaunchPlan]) -> float:
         return seconds_left([(each.half, each.estimated_seconds) for each in launches], self._observed)

@@ -100,4 +100,5 @@ class Following:
         if self._stored is None:
             return 0.0
         left = [one for one in self._stored.plan.launches if one.launch_id not in self._finished]
-        return seconds_left([(one.half, one.estimated_seconds) for one in left], self._observed)
+        pauses = sum(one.pause_seconds for one in left)
+        return pauses + seconds_left([(one.half, one.estimated_seconds) for one in left], self._observed)

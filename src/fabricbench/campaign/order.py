@@ -47,6 +47,8 @@ class LaunchPlan(PlannedLaunch):
     token: int = Field(ge=0, lt=2**32)
     cells: tuple[int, ...] = Field(min_length=1)
     estimated_seconds: float = Field(ge=0, allow_inf_nan=False)
+    pause_seconds: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """How long nothing is measured before it is started."""
     workload: AnyStart | None = None
 
     @property
@@ -112,8 +114,12 @@ class Group:
         return Group(self.block, self.subject, tuple(placed))
 
 
-def order_blocks(halves: Sequence[Half], blocks: Iterable[int], seed: int) -> Iterator[LaunchPlan]:
+def order_blocks(
+    halves: Sequence[Half], blocks: Iterable[int], seed: int, pause: tuple[float, float] = (0.0, 0.0)
+) -> Iterator[LaunchPlan]:
     """Yield the launches of blocks: groups in a balanced order, and within each the fabrics in a balanced order.
+
+    Before each but the first of all is a pause, drawn evenly between the bounds of `pause`, seconds.
 
     Seeded by text, so that a block's order does not change when another block is added.
     """
@@ -125,7 +131,9 @@ def order_blocks(halves: Sequence[Half], blocks: Iterable[int], seed: int) -> It
         for subject in balanced(subjects, block // period, f"{seed} groups"):
             group = [half for half in halves if half.subject == subject]
             for half in balanced(group, block, f"{seed} fabrics {subject}"):
-                yield _launch(half, block, position, seed)
+                launch = _launch(half, block, position, seed)
+                drawn = Random(f"{seed} pause {block} {position}").uniform(*pause)  # noqa: S311
+                yield launch.model_copy(update={"pause_seconds": drawn if block or position else 0.0})
                 position += 1
 
 

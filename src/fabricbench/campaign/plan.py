@@ -27,7 +27,7 @@ from fabricbench.campaign.specification import FEWEST_BLOCKS, Campaign
 from fabricbench.campaign.workloads import PlannedWorkload, expected_seconds, plan_workloads
 from fabricbench.errors import UsageError
 from fabricbench.model import Model
-from fabricbench.quantity import count
+from fabricbench.quantity import count, format_seconds_between
 from fabricbench.record.decision_table import prices_of
 from fabricbench.record.manifest import MOST_BLOCKS, Extension, NodeLoss, gave_up_blocks
 from fabricbench.record.probe_plan import PlanFabric, PlanProbe, ProbePlan
@@ -60,6 +60,8 @@ class RunPlan(Model):
     losses: tuple[NodeLoss, ...] = ()
     mpis: tuple[Mpi, ...] = ()
     budget_seconds: float | None = None
+    pause: tuple[float, float] = (0.0, 0.0)
+    """Between which seconds the pauses before its launches are drawn."""
 
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> RunPlan:
@@ -80,8 +82,8 @@ class RunPlan(Model):
 
     @property
     def estimated_seconds(self) -> float:
-        """The seconds that the whole run is expected to take, by the stopping bounds of its cells."""
-        return sum(launch.estimated_seconds for launch in self.launches)
+        """The seconds that the whole run is expected to take, by the stopping bounds of its cells, with its pauses."""
+        return sum(launch.estimated_seconds + launch.pause_seconds for launch in self.launches)
 
     @property
     def patient_seconds(self) -> float:
@@ -151,7 +153,8 @@ def plan_run(
     workload_plan = plan_workloads(campaign, testbed, len(cell_plan.cells))
     workloads = workload_plan.workloads
     asked = blocks if blocks is not None else campaign.blocks
-    fixed = sum(_workload_seconds(one, testbed, fabric) for one in workloads for fabric in one.fabrics)
+    pause_seconds = sum(campaign.pause) / 2
+    fixed = sum(_workload_seconds(one, testbed, fabric) + pause_seconds for one in workloads for fabric in one.fabrics)
     scaling = (
         unscaled(asked)
         if budget_seconds is None
@@ -163,6 +166,7 @@ def plan_run(
             noise or usual_noise(testbed.launcher),
             is_blocks_fixed=blocks is not None,
             fixed_seconds=fixed,
+            pause_seconds=pause_seconds,
         )
     )
     cells = tuple(scaling.scale(cell) for cell in cell_plan.cells)
@@ -173,12 +177,13 @@ def plan_run(
         ranks=_ranks_needed(cells, workloads),
         fabrics=testbed.fabrics,
         cells=(*_probes(cells), *_probes(workloads)),
-        launches=tuple(order_blocks(_halves(cells, workloads, testbed), range(scaling.blocks), seed)),
+        launches=tuple(order_blocks(_halves(cells, workloads, testbed), range(scaling.blocks), seed, campaign.pause)),
         notes=(
             *campaign.notes,
             *cell_plan.notes,
             *workload_plan.notes,
             *scaling.notes,
+            *_pauses(campaign.pause),
             *_too_few(scaling.blocks, len(testbed.fabrics)),
             *acknowledgement_notes(
                 ((cell.probe, cell.fabrics) for cell in cells), {fabric.name: fabric for fabric in testbed.fabrics}
@@ -186,7 +191,15 @@ def plan_run(
         ),
         mpis=testbed.mpis,
         budget_seconds=budget_seconds,
+        pause=campaign.pause,
     )
+
+
+def _pauses(pause: tuple[float, float]) -> Iterable[str]:
+    """Yield that launches wait for each other, where they do."""
+    if pause[1]:
+        drawn = ", drawn at random" if pause[0] < pause[1] else ""
+        yield f"nothing is measured for {format_seconds_between(*pause)} between two launches{drawn}"
 
 
 def _too_few(blocks: int, fabrics: int) -> Iterable[str]:
@@ -229,7 +242,7 @@ def extend_plan(plan: RunPlan, extension: Extension, *, fewest: int | None = Non
             hint="measure anew, on a testbed without these nodes",
         )
     halves = halves_of(plan.launches, [fabric.name for fabric in plan.fabrics])
-    added = tuple(order_blocks(halves, range(plan.blocks, blocks), plan.seed))
+    added = tuple(order_blocks(halves, range(plan.blocks, blocks), plan.seed, plan.pause))
     return plan.model_copy(
         update={
             "blocks": blocks,
@@ -269,7 +282,7 @@ def plan_without(
     workloads = workload_plan.workloads
     if not cells and not workloads:
         raise UsageError(f"the rest of the nodes can carry nothing of campaign {campaign.name}")
-    again = order_blocks(_halves(cells, workloads, rest), sorted(blocks - kept), plan.seed)
+    again = order_blocks(_halves(cells, workloads, rest), sorted(blocks - kept), plan.seed, plan.pause)
     launches = [*(launch for launch in plan.launches if launch.block in kept), *again]
     loss = NodeLoss(
         reasons=dict(failed),

@@ -22,7 +22,7 @@ from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
 from fabricbench.campaign.condition import Condition, check_conditions
 from fabricbench.configuration import did_you_mean, read_table, text_or_number, validated
@@ -293,11 +293,34 @@ def why_not_ranks(pattern: Pattern, number: int) -> str | None:
     return None
 
 
+MOST_PAUSE_SECONDS = 60.0
+"""Longer ones would set the halves of a block apart; other days tell more (`resume --blocks`)."""
+
+
+def _read_pause(value: Any) -> Any:
+    """Read `0 to 2s`, or `1s` for a pause that is always the same."""
+    if not isinstance(value, str):
+        return value
+    least, _, most = value.partition(" to ")
+    return parse_seconds(least), parse_seconds(most or least)
+
+
+def _is_pause(value: tuple[float, float]) -> tuple[float, float]:
+    if not 0.0 <= value[0] <= value[1] <= MOST_PAUSE_SECONDS:
+        raise ValueError(f"must be as `0 to 2s`, the shorter first, at most {MOST_PAUSE_SECONDS:g} s")
+    return value
+
+
+Pause = Annotated[tuple[float, float], BeforeValidator(_read_pause), AfterValidator(_is_pause)]
+"""The shortest and the longest pause before a launch, seconds."""
+
+
 class CampaignTable(Model):
     """What a campaign says beside its experiments.
 
     `unfit` says what happens to a layer or a size that a fabric of the testbed cannot carry: `refuse` it, or `leave out`, as the
-    presets do because they are made for any fabric. `margin` is the smallest difference between fabrics that matters.
+    presets do because they are made for any fabric. `margin` is the smallest difference between fabrics that matters. `pause`: how
+    long nothing is measured before a launch, drawn for each, so that launches resemble the one before less.
     """
 
     name: str = Field(min_length=1)
@@ -305,6 +328,7 @@ class CampaignTable(Model):
     blocks: int = Field(default=6, ge=FEWEST_BLOCKS, le=MOST_BLOCKS)
     unfit: Literal["refuse", "leave out"] = "refuse"
     margin: Share = Field(default=0.02, gt=0, lt=1)
+    pause: Pause = (0.0, 0.0)
 
 
 class Campaign(CampaignTable):

@@ -286,7 +286,8 @@ def seconds_of_rest(run: RunDirectory, plan: RunPlan, blocks: int | None = None)
     """Return how long the launches take that are not finished yet, and with `blocks` in all those that come to them."""
     left = [launch for launch in plan.launches if run.finished(launch) is None]
     added = 0 if blocks is None else blocks - plan.blocks
-    return sum(launch.estimated_seconds for launch in left) + max(0, added) * plan.estimated_seconds / plan.blocks
+    rest = sum(launch.estimated_seconds + launch.pause_seconds for launch in left)
+    return rest + max(0, added) * plan.estimated_seconds / plan.blocks
 
 
 def is_begun(directory: Path, submission: Submission) -> bool:

@@ -274,7 +274,7 @@ def _launch_lines(plan: RunPlan, *, is_verbose: bool) -> Iterator[str]:
         blocks.setdefault(launch.block, []).append(launch)
     yield "launches, in this order (--verbose lists all, with the order of their tests):"
     for launches in list(blocks.values())[:BLOCKS_SHOWN]:
-        seconds = sum(launch.estimated_seconds for launch in launches)
+        seconds = sum(launch.estimated_seconds + launch.pause_seconds for launch in launches)
         line = f"{', '.join(launch.launch_id for launch in launches)}, about {format_duration(seconds)}"
         yield from _wrapped(line)
     if len(blocks) > BLOCKS_SHOWN:

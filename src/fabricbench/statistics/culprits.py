@@ -216,13 +216,12 @@ def _best_fits(pairs: Pairs, margin: float, level: float) -> tuple[_Fit, _Fit | 
     """Return the fit that the criterion prefers among no split and the splits that are not refuted, and a refuted one if better.
 
     That is of members that are slow each, perhaps too many to stand out one by one: by its levels alone the pairs are as near to
-    each other as healthy ones are. If it is far better, the other one is without groups. Of splits only those count whose levels
-    chance does not explain.
+    each other as healthy ones are. If it is far better, the other one is without groups.
     """
     members = pairs.members
     none = _pursue(pairs, (0,) * members, margin)
     splits = propose_splits(pairs.values, pairs.source, pairs.destination, members)
-    fits = [none, *(fit for fit in (_pursue(pairs, one, margin) for one in splits) if _is_no_chance(pairs, fit, level))]
+    fits = _without_chance(pairs, [none, *(_pursue(pairs, split, margin) for split in splits)], level)
     best = min((fit for fit in fits if fit.standing is not _Standing.REFUTED), key=lambda fit: fit.score)
     refuted = min(
         (fit for fit in fits if fit.standing is _Standing.REFUTED and _is_even(pairs, fit.blocks)),
@@ -234,22 +233,34 @@ def _best_fits(pairs: Pairs, margin: float, level: float) -> tuple[_Fit, _Fit | 
     return (none if refuted.score < best.score - VERY_STRONG else best), refuted
 
 
-def _is_no_chance(pairs: Pairs, fit: _Fit, level: float) -> bool:
-    """Return whether the levels of a split explain more beside its culprits than chance does in any of the splits.
+def _without_chance(pairs: Pairs, fits: list[_Fit], level: float) -> list[_Fit]:
+    """Return the fits whose levels chance does not explain: no groups, and what explains more than each coarser one of these.
 
-    F test, corrected for the number of splits (Bonferroni): the criterion is made for many values, and takes the scatter of the six
-    pairs of four members for groups.
+    The criterion is made for many values: it takes the scatter of the six pairs of four members for groups.
     """
-    levels = int(fit.blocks.max())
-    freedom = pairs.values.size - levels - 1 - len(fit.chosen)
-    if freedom < 1:
+    kept: list[_Fit] = []
+    for fit in sorted(fits, key=lambda fit: max(fit.split)):
+        coarser = (one for one in kept if len(set(zip(one.split, fit.split, strict=True))) == max(fit.split) + 1)
+        if all(_explains_more(pairs, fit, one.blocks, level) for one in coarser):
+            kept.append(fit)
+    return kept
+
+
+def _explains_more(pairs: Pairs, fit: _Fit, coarser: Integers, level: float) -> bool:
+    """Return whether the levels of a split explain more beside its culprits than coarser blocks, and than chance in any split.
+
+    F test, corrected for the number of splits (Bonferroni).
+    """
+    levels = int(fit.blocks.max() - coarser.max())
+    freedom = pairs.values.size - int(fit.blocks.max()) - 1 - len(fit.chosen)
+    if freedom < 1 or levels < 1:
         return False
     values, design = pairs.values, pairs.columns(fit.chosen)
-    one_level, of_split = (
+    before, after = (
         float(np.sum(_unexplained(centred(values, blocks), centred(design, blocks)) ** 2))
-        for blocks in (np.zeros_like(fit.blocks), fit.blocks)
+        for blocks in (coarser, fit.blocks)
     )
-    explained = (one_level - of_split) / levels / max(of_split / freedom, NO_NOISE**2)
+    explained = (before - after) / levels / max(after / freedom, NO_NOISE**2)
     chance = float(special.fdtrc(levels, freedom, max(explained, 0.0)))
     return chance < level * float(np.exp(-log_splits(pairs.members, max(fit.split) + 1)))
 

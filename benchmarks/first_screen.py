@@ -1,9 +1,10 @@
 """How often does the first screen say anything that is not true? Simulated campaigns, the table of docs/statistics.md.
 
-    python -m benchmarks.first_screen [--campaigns 2000] [--seed 20261123] [--level 0.5]
+    python -m benchmarks.first_screen [--campaigns 2000] [--seed 20261123] [--level 0.5] [--share 0.8]
 
 Each campaign is judged and written as `fabricbench report` does it; any wrong statement makes it wrong. `--level` scales the
-noise of launches: 1 is that measured over loopback.
+noise of launches: 1 is that measured over loopback. `--share` is that of effects, or of sizes, from which the sentence, or a row,
+speaks for all of them.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
+from fabricbench.analysis import answer, single_sizes
 from fabricbench.statistics.decision import EQUIVALENT_LAUNCHES
 from support.screen_claims import SHAPES, TRUTHS, wrong_campaigns
 
@@ -34,7 +36,9 @@ def main() -> None:
     parser.add_argument("--campaigns", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=20261123)
     parser.add_argument("--level", type=float, default=0.5)
+    parser.add_argument("--share", type=float, default=answer.WINNING_SHARE)
     options = parser.parse_args()
+    answer.WINNING_SHARE = single_sizes.BEARING_SHARE = options.share
     rows = list(product(BLOCKS, SHAPES))
     jobs = [
         (options.campaigns, options.level, blocks, shape, truth, options.seed + number)

@@ -54,7 +54,8 @@ REPLICATES = {
 """What an interval between two fabrics, or of before and after, counts."""
 
 WINNING_SHARE = 0.8
-"""Of the leading rows: who wins so many takes the headline."""
+"""Of the leading rows: who wins so many takes the headline. All of the usual four, and four of five. What a quarter
+more or less moves: docs/statistics.md, "Constants of the grades"."""
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,8 @@ from fabricbench.statistics.decision import Consequence, Decision, LogRatio, con
 
 DEPENDENT_REACH = 1.5
 """Times the range of the blocks' log ratios: how far their mean may be from the truth where neighbours resemble each other.
-Widening by the correlation that was measured claims too much: short series show less of it than there is."""
+Widening by the correlation that was measured claims too much: short series show less of it than there is. What a quarter
+more or less moves: docs/statistics.md, "Constants of the grades"."""
 
 GRAVITY = (Consequence.NOTHING, Consequence.AMOUNT, Consequence.EQUALITY, None, Consequence.DIRECTION)
 """From what puts nothing in doubt to what undoes a verdict; None is a doubt that nobody can weigh."""

@@ -27,7 +27,8 @@ from fabricbench.statistics.decision import FEWEST_PAIRS, shared_by
 
 MOST_EXCEPTIONS = 3
 BEARING_SHARE = 0.8
-"""Of the sizes of a curve that are decided: in so many its row's fabric is faster, else the row does not speak for the curve."""
+"""Of the sizes of a curve that are decided: in so many its row's fabric is faster, else the row does not speak for the curve.
+As in the headline (`answer.WINNING_SHARE`): four sizes of five."""
 
 
 def usable_sizes(compared: Compared) -> list[Comparison]:

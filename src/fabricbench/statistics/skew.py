@@ -59,7 +59,8 @@ TAIL = 0.01
 """Share of the samples on each side that one wide bin holds: else a single straggler would squeeze all others into two bins."""
 
 BETWEEN = (0.25, 0.75)
-"""Of the samples below the valley between two modes: launches differ by a few of a hundred, which then moves a median across."""
+"""Of the samples below the valley between two modes: launches differ by a few of a hundred, which then moves a median across; not
+by the 25 of a hundred that it takes beyond. What it moves: docs/statistics.md, "Constants of the grades"."""
 
 
 def splits_median(ordered: Floats) -> bool:

@@ -4,7 +4,8 @@ Values of ordered pairs (i, j) are modelled as the level of the groups that i an
 values that it touches, plus noise: a member in all its values, a member as source or as destination only, two members both ways, or
 one direction between two.
 
-1. Groups (members behind different switches, say): `groups` proposes ways to split the members, and each is tried beside none.
+1. Groups (members behind different switches, say): `groups` proposes ways to split the members, and each is tried beside none,
+   where chance does not explain it.
 2. Culprits are added one by one, each the one that explains most (orthogonal matching pursuit; Pati, Rezaiifar and Krishnaprasad
    1993); how many, and which split, is decided by the extended Bayesian information criterion (Chen and Chen, Biometrika 95, 2008),
    which counts how many candidates and splits there were.

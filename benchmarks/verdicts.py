@@ -1,14 +1,16 @@
 """How often is a clear row wrong, and how often is a true difference clear? Simulated campaigns, through the first screen.
 
     python -m benchmarks.verdicts RESULTS [--campaigns 1000] [--blocks 5 6 12 18 32] [--noise NAME ...] [--workers 2] [--folded]
-                                  [--scale CONSTANT FACTOR]
+                                  [--scale CONSTANT FACTOR] [--through-commands N]
 
 A row a noise, a column a truth and a number of blocks; `--folded` has all numbers of blocks together, with the campaigns that
 there are. What is done is kept in the file RESULTS, a line for each ten campaigns, and not done again: an interrupted run goes on
 where it was, and more campaigns are added to those there are. The table is printed at the end, or at once with `--campaigns 0`.
 Wrong: of neither the usual launch nor the mean is it true. Intervals hold: those of all rows together hold the mean ratio; how
 much wider they are than that needs, at the level of the rows, is what all of them could be narrowed by to hold it just so often.
-`--scale` makes a constant of the grades so many times as large: into RESULTS of its own.
+`--through-commands` instead stores so many campaigns of each of the most dangerous noises as runs of 12 blocks, without a
+difference and with a true 2 times, and asks `fabricbench report` and `compare`. `--scale` makes a constant of the grades so many
+times as large: into RESULTS of its own.
 """
 
 from __future__ import annotations
@@ -19,19 +21,24 @@ import multiprocessing
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from zlib import crc32
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
+from typer.testing import CliRunner
+
 from fabricbench.analysis import grading
 from fabricbench.analysis.effects import LEADING_SHARE
+from fabricbench.analysis.findings import Grade, Headline, Verdict
+from fabricbench.cli import app
 from fabricbench.statistics import skew
-from support.verdict_campaigns import NOISES, run_campaign
+from support.verdict_campaigns import NOISES, run_campaign, write_campaign
 
 CHUNK = 10
 BLOCKS = (5, 6, 12, 18, 32)
@@ -42,6 +49,15 @@ LEVEL = 1.0 - LEADING_SHARE * 0.04
 FEWEST_TAILS = 10
 """Campaigns beyond a level below which it says nothing of a width."""
 REACH = "reach "
+DANGEROUS = (
+    "slow mode, b, 1 in 10",
+    "heavy tails, b",
+    "host of two states",
+    "step",
+    "after b 5 % slower",
+    "correlation .3",
+)
+"""Noises between launches of one run that make wrong verdicts where nothing stands against them."""
 Job = tuple[str, int, str, int, int]
 """A noise, a number of blocks, a truth, which chunk of campaigns, and the seed of all."""
 
@@ -57,7 +73,11 @@ def main() -> None:
     parser.add_argument("--folded", action="store_true")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--scale", nargs=2, metavar=("CONSTANT", "FACTOR"))
+    parser.add_argument("--through-commands", type=int, metavar="N")
     options = parser.parse_args()
+    if options.through_commands:
+        _through_commands(options.through_commands, options.seed)
+        return
     if options.scale:
         _scale(options.scale[0], float(options.scale[1]))
     found = _stored(options.results)
@@ -69,6 +89,44 @@ def main() -> None:
     missing = [job for job in wanted if job not in found]
     _measure(missing, options.results, found, options.workers)
     (_print_folded if options.folded else _print)(found, options.noise, options.blocks)
+
+
+def _through_commands(campaigns: int, seed: int) -> None:
+    """Print for each noise how many campaigns have a clear row that is wrong, and in how many all rows are clear for b."""
+    print(
+        "| noise | equal, `report`: clear and wrong | `compare`: wrong | 2 times, `report`: clear | `compare`: faster |"
+    )
+    print("| --- | --: | --: | --: | --: |")
+    for noise in DANGEROUS:
+        random = np.random.default_rng([seed, crc32(noise.encode())])
+        counts: Counter[str] = Counter(clear_wrong=0, wrong=0, clear=0, faster=0)
+        for _ in range(campaigns):
+            headline, verdicts, is_wrong = _asked(random, noise, 1.0)
+            clear = [one for one in headline.effects if one.is_typical and one.grade is Grade.CLEAR]
+            counts["clear_wrong"] += any(is_wrong(one.pairs[0].verdict) for one in clear)
+            counts["wrong"] += any(map(is_wrong, verdicts))
+            headline, verdicts, _ = _asked(random, noise, 2.0)
+            is_clear = all(one.grade is Grade.CLEAR for one in headline.effects if one.is_typical)
+            counts["clear"] += "b is faster" in headline.sentence and is_clear
+            counts["faster"] += all(one is Verdict.B_FASTER for one in verdicts)
+        print(f"| {noise} | {' | '.join(f'{number} of {campaigns}' for number in counts.values())} |", flush=True)
+
+
+def _asked(
+    random: np.random.Generator, noise: str, faster: float
+) -> tuple[Headline, list[Verdict], Callable[[Verdict], bool]]:
+    """Return the first screen of a stored campaign, the verdicts of its table, and which verdicts on it are wrong."""
+    with TemporaryDirectory() as folder:
+        run = Path(folder, "run")
+        is_wrong = write_campaign(run, random, noise, 12, faster)
+        told = []
+        for command in ("report", "compare"):
+            output = Path(folder, command)
+            asked = CliRunner().invoke(app, [command, str(run), "--format", "json", "-o", str(output)])
+            if asked.exit_code:
+                raise RuntimeError(asked.output)
+            told.append(json.loads(output.read_text()))
+    return Headline.model_validate(told[0]["headline"]), [Verdict(row["verdict"]) for row in told[1]], is_wrong
 
 
 def _scale(constant: str, factor: float) -> None:

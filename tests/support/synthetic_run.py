@@ -7,7 +7,7 @@ factor for each sample, so the median over many samples of many launches is the 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from ipaddress import IPv4Network
@@ -171,10 +171,13 @@ def write_synthetic_run(
     missing: Sequence[str] = (),
     failed: Sequence[CellFailed] = (),
     clocks: Sequence[Clock] = (),
+    order: Sequence[str] = (),
+    median_of: Callable[[PlannedLaunch, int], float] | None = None,
 ) -> Run:
     """Write a run and open it. Launches named in `invalid` fail the path proof, those in `missing` never ran.
 
-    Nobody counted the traffic of launches on fabrics named in `unproven`.
+    Nobody counted the traffic of launches on fabrics named in `unproven`. `order` has the fabric of each launch in the order of
+    time, drawn where it is empty; `median_of` gives the median of a cell, by its number, in a launch.
 
     Fabrics are those of the cells' medians, in the order they are met; without a `testbed` their wires are unknown.
     """
@@ -183,7 +186,8 @@ def write_synthetic_run(
     random = np.random.default_rng(seed)
     planned = []
     for block in range(blocks):
-        for position, fabric in enumerate(random.permutation(names)):
+        in_order = order[block * len(names) :][: len(names)]
+        for position, fabric in enumerate(in_order or random.permutation(names)):
             planned.append(
                 PlannedLaunch(launch_id=f"b{block:02d}-{fabric}", block=block, position=position, fabric=str(fabric))
             )
@@ -218,7 +222,12 @@ def write_synthetic_run(
             exit_code=0,
         )
         share = launch.block / max(blocks - 1, 1)
-        record = synthetic_record(launch, [_drifted(cell, share) for cell in cells], bed, noise, random, failed=failed)
+        of_launch = [_drifted(cell, share) for cell in cells]
+        if median_of is not None:
+            of_launch = [
+                replace(cell, medians={launch.fabric: median_of(launch, row)}) for row, cell in enumerate(of_launch)
+            ]
+        record = synthetic_record(launch, of_launch, bed, noise, random, failed=failed)
         record.clocks = list(clocks)
         with mock.patch("os.fsync"):  # no test of these asks what a power loss leaves
             write_launch(folder, record, facts=facts)

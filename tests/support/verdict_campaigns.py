@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,9 +22,11 @@ from fabricbench.analysis.lost_launches import doubt_of_losses
 from fabricbench.analysis.measured import TAILS, CellMeasured, Side
 from fabricbench.analysis.pairing import pair
 from fabricbench.record.launch import CellLateness
+from fabricbench.record.manifest import PlannedLaunch
 from fabricbench.record.provenance import Origin, Proof
 from fabricbench.record.run_account import SubjectAccount
 from support.simulated_sides import compared, sides_of
+from support.synthetic_run import Noise, SyntheticCell, synthetic_testbed, write_synthetic_run
 from support.verdict_noises import BETWEEN, KEYS, TRIPS, Drawn, Floats, Inside, Random
 from support.verdict_samples import WITHIN
 
@@ -188,12 +191,42 @@ def run_campaign(random: Random, noise: str, blocks: int, faster: float) -> Outc
     rows = [(effect, _truths(drawn, effect, lead)) for effect in effects if effect.is_typical]
     differences = drawn.slowness[0] - drawn.slowness[1] + lead
     return Outcome(
-        any(_is_wrong(effect, leads) for effect, leads in rows if effect.grade is Grade.CLEAR),
+        any(_is_wrong(effect.pairs[0].verdict, leads) for effect, leads in rows if effect.grade is Grade.CLEAR),
         bool(np.all(differences[~np.isnan(differences)] > 0)),
         all(effect.grade is Grade.CLEAR and effect.pairs[0].verdict is Verdict.B_FASTER for effect, _ in rows),
         max((_reach(effect, leads[-1]) for effect, leads in rows), default=0.0),
         _of_samples(drawn, [effect for effect in effects if not effect.is_typical], lead),
     )
+
+
+def write_campaign(
+    directory: Path, random: Random, noise: str, blocks: int, faster: float
+) -> Callable[[Verdict], bool]:
+    """Write a run in which b is so many times faster, of a noise between launches; return whether a verdict on it is wrong."""
+    drawn = BETWEEN[noise](random, blocks)
+    lead = np.log(faster)
+    slowness = drawn.slowness - np.array([0.0, lead])[:, np.newaxis, np.newaxis]
+    levels = np.where(SLOWER > 0, 60e3, 1e9)
+
+    def median_of(launch: PlannedLaunch, row: int) -> float:
+        return float(levels[row] * np.exp(SLOWER[row] * slowness["ab".index(launch.fabric), row, launch.block]))
+
+    write_synthetic_run(
+        directory,
+        cells=[
+            SyntheticCell(
+                key.layer, key.pattern, key.message_bytes, dict.fromkeys("ab", 1.0), receive=key.receive, samples=40
+            )
+            for key in KEYS
+        ],
+        blocks=blocks,
+        noise=Noise(0.0, 0.01),
+        seed=int(random.integers(2**31)),
+        testbed=synthetic_testbed({"a": None, "b": None}),
+        order=["ab"[side] for side in drawn.order],
+        median_of=median_of,
+    )
+    return lambda verdict: _is_wrong(verdict, (lead, lead - drawn.mean_shift))
 
 
 def _truths(drawn: Drawn, effect: Effect, lead: float) -> tuple[float, ...]:
@@ -211,7 +244,7 @@ def _of_samples(drawn: Drawn, effects: Sequence[Effect], lead: float) -> Counter
             continue
         found.update(
             sample_rows=1,
-            sample_wrong=int(effect.grade is Grade.CLEAR and _is_wrong(effect, (lead - shift,))),
+            sample_wrong=int(effect.grade is Grade.CLEAR and _is_wrong(effect.pairs[0].verdict, (lead - shift,))),
             sample_held=int(_reach(effect, lead - shift) <= 1.0),
         )
         level = drawn.inside.level.get(name) if isinstance(name, float) else None
@@ -235,7 +268,7 @@ def _reach(effect: Effect, lead: float) -> float:
     return max((abs(lead - float(np.mean(one))) / max(float(np.ptp(one)) / 2.0, 1e-12) for one in ends), default=0.0)
 
 
-def _is_wrong(effect: Effect, leads: Sequence[float]) -> bool:
+def _is_wrong(verdict: Verdict, leads: Sequence[float]) -> bool:
     """Whether a verdict is true of none of `leads`, each how much faster b is (log)."""
     limit = float(np.log1p(MARGIN))
     least, most = min(leads), max(leads)
@@ -245,4 +278,4 @@ def _is_wrong(effect: Effect, leads: Sequence[float]) -> bool:
         Verdict.A_AHEAD: least >= 0,
         Verdict.B_AHEAD: most <= 0,
         Verdict.EQUIVALENT: most > limit or least < -limit,
-    }.get(effect.pairs[0].verdict, False)
+    }.get(verdict, False)

@@ -5,6 +5,7 @@ Both samples are those of ReFrame's own tutorials (4.x and 3.1).
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from fabricbench.errors import UsageError
 from fabricbench.exchange.storing import Said, import_run
 from fabricbench.record.import_notes import ImportNoteKind
 from fabricbench.record.store import Run
-from support.exported_run import exported, exported_run
+from support.exported_run import exported, exported_run, text_of
 
 FOUR, THREE = sample("reframe-4.log"), sample("reframe-3.log")
 SHORT = """result|jobid|environ|num_tasks|name|time_value|time_unit|time_ref|time_lower_thres|time_upper_thres
@@ -129,3 +130,15 @@ def test_lines_are_launches_and_ranks_that_no_log_tells_are_asked_for(tmp_path: 
     with pytest.raises(UsageError, match="does not tell the number of ranks of its StreamWithRefTest"):
         import_run(tmp_path / "other", {"ib": [tmp_path / "b.log"]})
     import_run(tmp_path / "other", {"ib": [tmp_path / "b.log"]}, Said(ranks=4))
+
+
+def test_variables_of_one_test_are_exported_as_tests_of_their_own(tmp_path: Path):
+    (tmp_path / "a.log").write_text(FOUR)
+    import_run(tmp_path / "run", {"ib": [tmp_path / "a.log"]})
+    run = Run.open(tmp_path / "run")
+    told = json.loads(text_of(exported(run, "bencher")))
+    (copied,) = (one["work-rate"] for name, one in told.items() if "environ=gnu" in name and "figure=copy_bw" in name)
+    assert (copied["lower_value"], copied["upper_value"]) == (11429.4, 21116.7)
+    gauges = text_of(exported(run, "openmetrics")).splitlines()
+    assert sum(line.startswith("fabricbench_launches{") and line.endswith("} 2") for line in gauges) == 4
+    assert len(set(gauges)) == len(gauges)

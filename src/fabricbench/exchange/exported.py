@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -44,7 +45,7 @@ class Statistic(StrEnum):
     TOLD = "told"
 
 
-TestKey = tuple[str, Layer, Pattern, Receive | None, int, Setup, Origin]
+TestKey = tuple[str, Layer, Pattern, Receive | None, int, Setup, str, Origin]
 """What is repeated from launch to launch."""
 
 
@@ -86,6 +87,8 @@ class Result:
     started_unix_ns: int | None
     ended_unix_ns: int | None
     program: str
+    figure: str = ""
+    """What one of several numbers of an imported program is of (a variable of ReFrame): each is a test of its own."""
 
     @property
     def is_good(self) -> bool:
@@ -95,7 +98,8 @@ class Result:
     @property
     def test(self) -> TestKey:
         """What it is a repetition of."""
-        return self.fabric, self.layer, self.pattern, self.receive, self.message_bytes, self.setup, self.origin
+        place = self.fabric, self.layer, self.pattern, self.receive, self.message_bytes
+        return *place, self.setup, self.figure, self.origin
 
     @property
     def door(self) -> str:
@@ -113,6 +117,7 @@ class Result:
         found |= {"size": str(self.message_bytes), "receive": self.receive or "", "ranks": str(self.ranks or "")}
         found |= {"members": ".".join(map(str, self.setup.members))}
         found |= {name: str(value) for name, value in self.setup.parameters if name != DOOR}
+        found |= {"figure": self.figure}
         beside = self.setup.congestor
         found |= {"beside": "" if beside is None else congestor_name(beside)}
         found |= {"without": ".".join(self.setup.lost_nodes)}
@@ -258,7 +263,13 @@ def _result(row: Mapping[str, Any]) -> Result:
         started_unix_ns=row["started_unix_ns"],
         ended_unix_ns=row["ended_unix_ns"],
         program=row["program"] if row["origin"] == Origin.IMPORTED else f"fabricbench {row['program']}",
+        figure=_figure(row),
     )
+
+
+def _figure(row: Mapping[str, Any]) -> str:
+    parameters = json.loads(row["parameters"] or "{}") if row["origin"] == Origin.IMPORTED else {}
+    return str(parameters.get("figure", ""))
 
 
 def _statistic(row: Mapping[str, Any], metric: Metric) -> Statistic:

@@ -89,7 +89,7 @@ def _head(name: str, unit: str, text: str) -> Iterator[str]:
 def _of_test(results: list[Result]) -> dict[str, str]:
     one = results[0]
     shown = {"layer": "layer", "door": "door", "pattern": "pattern", "size": "message_bytes", "receive": "receive"}
-    shown |= {"ranks": "ranks", "path": "path"}
+    shown |= {"ranks": "ranks", "figure": "figure", "path": "path"}
     labels = labels_of(results)
     found = {label: labels[name] for name, label in shown.items() if name in labels}
     return {"fabric": one.fabric, **found, "variant": one.variant, "origin": one.origin.value}

@@ -142,3 +142,18 @@ def test_variables_of_one_test_are_exported_as_tests_of_their_own(tmp_path: Path
     gauges = text_of(exported(run, "openmetrics")).splitlines()
     assert sum(line.startswith("fabricbench_launches{") and line.endswith("} 2") for line in gauges) == 4
     assert len(set(gauges)) == len(gauges)
+
+
+def test_an_imported_result_that_tells_no_time_is_exported_without_one(tmp_path: Path):
+    (tmp_path / "a.log").write_text(FOUR)
+    import_run(tmp_path / "run", {"ib": [tmp_path / "a.log"]})
+    heading, *rows = exported_lines(Run.open(tmp_path / "run"))
+    assert len(rows) == 8
+    assert {row[heading.index("job_completion_time")] for row in rows} == {""}
+
+
+def exported_lines(run: Run) -> list[list[str]]:
+    """Return the lines of a run's one log of ReFrame, field by field."""
+    (file,) = exported(run, "reframe").files
+    assert isinstance(file.content, bytes)
+    return [line.split("|") for line in file.content.decode().splitlines()]

@@ -150,7 +150,13 @@ def _told(launch: StoredLaunch) -> tuple[str, str | None, str, int | None, int |
     header, footer = launch.summary.header, launch.summary.footer
     reasons = "; ".join(launch.summary.facts.invalid_because) or None
     began, ended = header.started_unix_ns if header else 0, footer.finished_unix_ns if footer else 0
-    return launch.launch_id, reasons, header.probe_version if header else "", began or None, ended or None
+    return (
+        launch.launch_id,
+        reasons,
+        header.probe_version if header else "",
+        began or None,
+        (ended or None) if began else None,
+    )
 
 
 def unit_name() -> pl.Expr:

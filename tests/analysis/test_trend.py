@@ -13,6 +13,7 @@ from fabricbench.analysis.findings.trend import Trend
 from fabricbench.model import Layer, Pattern
 from fabricbench.record.manifest import MANIFEST, Manifest, read_manifest, write_manifest
 from fabricbench.record.provenance import Origin
+from fabricbench.report.trend import limits
 from support.calling import Call
 from support.lost_runs import lost_run
 from support.synthetic_run import Noise, SyntheticCell, write_synthetic_run
@@ -174,3 +175,9 @@ def test_numbers_of_another_origin_or_of_what_survived_are_not_set_beside_the_ot
     reasons = [(Path(one.path).name, one.reason) for series in found.series for one in series.passed_over]
     assert reasons == [("lost", "2 of 7 starts gave nothing that counts: the rest may be a selection")]
     assert found.marks == {Origin.IMPORTED: ("fast",), Origin.EMULATED: ("fast",)}
+    assert [line for line in limits(found) if "imported" in line] == [
+        (
+            "Imported runs stand in the order in which they were imported, and their dates are those of that (fast): "
+            "their texts tell no days."
+        )
+    ]

@@ -268,7 +268,7 @@ def test_an_invalid_or_missing_launch_takes_its_block_out_of_the_pairs(make_run:
 def test_one_fabric_alone_is_summarised(make_run: MakeRun):
     findings = analyse([make_run([SyntheticCell(Layer.TCP, Pattern.PINGPONG, 64, {"one": 50e3})])])
     assert findings.cells == ()
-    assert findings.headline.sentence == "one: TCP round trip, 64 B 49.9 µs."
+    assert findings.headline.sentence == "one answers a small TCP message in 49.88 µs (49.69 to 50.07)."
     assert "matter" not in findings.headline.conditions
     for name in ("html", "markdown", "text"):
         form = FORMATS[name]

@@ -38,12 +38,13 @@ from support.example_findings import (
 )
 from support.example_one_fabric import OF_ONE, run_of_one_fabric
 from support.example_rdma import OF_RDMA, rdma_cells, rdma_findings
+from support.example_trend import OF_TREND, findings_with_trend
 
 DRAWN = ("ladder", "matrix")
 """Figures that altair makes charts of in `make test`: of points and lines, of a matrix. The others take a second each."""
 
 
-EVERY_FIGURE = [name for name in builders() if name not in OF_CONDITIONS | OF_RDMA | OF_ONE]
+EVERY_FIGURE = [name for name in builders() if name not in OF_CONDITIONS | OF_RDMA | OF_ONE | OF_TREND]
 
 
 @pytest.fixture(scope="module")
@@ -61,10 +62,17 @@ def of_one_fabric(tmp_path_factory: pytest.TempPathFactory) -> Findings:
     return analyse([run_of_one_fabric(tmp_path_factory.mktemp("one") / "run")])
 
 
+@pytest.fixture(scope="module")
+def with_trend(tmp_path_factory: pytest.TempPathFactory) -> Findings:
+    return findings_with_trend(tmp_path_factory.mktemp("nights"))
+
+
 @pytest.fixture
-def findings_with(conditions: Findings, of_rdma: Findings, of_one_fabric: Findings) -> Callable[[str], Findings]:
+def findings_with(
+    conditions: Findings, of_rdma: Findings, of_one_fabric: Findings, with_trend: Findings
+) -> Callable[[str], Findings]:
     """Small findings that hold something for a figure."""
-    special = {OF_CONDITIONS: conditions, OF_RDMA: of_rdma, OF_ONE: of_one_fabric}
+    special = {OF_CONDITIONS: conditions, OF_RDMA: of_rdma, OF_ONE: of_one_fabric, OF_TREND: with_trend}
     return lambda name: next((one for names, one in special.items() if name in names), small_findings())
 
 

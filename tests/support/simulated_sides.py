@@ -61,6 +61,7 @@ def sides_of(keys: Sequence[CellKey], log_values: Floats, names: Sequence[str]) 
                 launch_id=f"b{block:02d}-{name}",
                 position=None,
                 origin=Origin.MEASURED,
+                subject="",
                 summary=SimpleNamespace(header=None),
             )
             for block in range(log_values.shape[2])

@@ -58,6 +58,7 @@ def _launches(drawn: Drawn, names: str) -> list[list[Any]]:
                     position=place,
                     origin=origin,
                     proof=Proof.PROVEN,
+                    subject="",
                     summary=summary,
                 )
             )

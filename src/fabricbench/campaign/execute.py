@@ -193,7 +193,8 @@ class Execution:
     def _run_group(self, launches: Iterable[LaunchPlan], *, is_last_try: bool) -> LaunchPlan | None:
         """Run launches in their order and return the first that failed, unless it is the last try, in which the others go on."""
         for launch in launches:
-            time.sleep(launch.pause_seconds)
+            if launch.pause_seconds:
+                time.sleep(launch.pause_seconds)
             failure = self._try(launch)
             if failure is None:
                 self._trials.note_finished(launch)

@@ -44,8 +44,8 @@ CHAPTERS: tuple[Chapter, ...] = (
     kernels.CHAPTER,
     applications.CHAPTER,
     farms.CHAPTER,
-    network_map.CHAPTER,
     trend.CHAPTER,
+    network_map.CHAPTER,
 )
 """In the order in which every format shows them."""
 

@@ -110,7 +110,7 @@ def register(app: typer.Typer) -> None:
         Points are medians over launches with their intervals. Tests that differ are never joined: what tells them apart is a
         series of its own, or is chosen by --where.
 
-        TCP, MPI and frames together: `fabricbench figure runs/a --y throughput --where pattern=pingpong --where
+        Example, TCP, MPI and frames together: `fabricbench figure runs/a --y throughput --where pattern=pingpong --where
         layer=tcp,mpi,frame -o figure.pdf --width 85`
 
         Configurations: `fabricbench figure runs/asus runs/tyan --y throughput --where layer=mpi --series run --published`

@@ -77,8 +77,8 @@ UNITS = {
 
 def unit_of(labels: str) -> str | None:
     """Return what the numbers of an axis are in whose labels are written so."""
-    plain = labels.removeprefix(OR_ZERO)
-    return "bit/s" if plain == rate_labels() else UNITS.get(plain)
+    units = UNITS | {rate_labels(): "bit/s"}
+    return (units | {f"{OR_ZERO}{one}": unit for one, unit in units.items()}).get(labels)
 
 
 def labels_of(metric: Metric) -> str:

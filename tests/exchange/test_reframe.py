@@ -13,8 +13,10 @@ from tests.exchange.samples import noted, read, sample
 
 from fabricbench.errors import UsageError
 from fabricbench.exchange.storing import Said, import_run
+from fabricbench.record.export import summary_frame
 from fabricbench.record.import_notes import ImportNoteKind
 from fabricbench.record.store import Run
+from support.calling import Call
 from support.exported_run import exported, exported_run, text_of
 
 FOUR, THREE = sample("reframe-4.log"), sample("reframe-3.log")
@@ -150,6 +152,20 @@ def test_an_imported_result_that_tells_no_time_is_exported_without_one(tmp_path:
     heading, *rows = exported_lines(Run.open(tmp_path / "run"))
     assert len(rows) == 8
     assert {row[heading.index("job_completion_time")] for row in rows} == {""}
+
+
+def test_variables_of_one_test_are_rows_of_their_own_in_the_summary_and_series_of_figures(
+    tmp_path: Path, fabricbench: Call
+):
+    (tmp_path / "a.log").write_text(FOUR)
+    import_run(tmp_path / "run", {"ib": [tmp_path / "a.log"]})
+    frame = summary_frame(Run.open(tmp_path / "run"))
+    assert frame["launches"].to_list() == [2] * 4
+    assert sum(name.endswith(",figure=copy_bw") for name in frame["variant"]) == 2
+    drawn = ("--y", "rate", "--x", "load", "--kind", "bars", "-o", tmp_path / "x.svg")
+    code, _, err = fabricbench("figure", tmp_path / "run", *drawn)
+    assert (code, err) == (0, "")
+    assert "triad_bw" in (tmp_path / "x-data.csv").read_text()
 
 
 def exported_lines(run: Run) -> list[list[str]]:

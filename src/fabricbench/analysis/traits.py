@@ -37,6 +37,8 @@ Where = Mapping[str, Sequence[str]]
 
 OWN = (FABRIC, LAYER, LOAD, PATTERN, RUN, RECEIVE, SIZE, RANKS, NODES, FLOWS, BESIDE, MEMBERS, WITHOUT, DATE)
 """Those that any test may have, in the order in which they tell series apart; a parameter of such a name is not shown."""
+FIGURE = "figure"
+"""What a load that tells several figures of merit calls this one."""
 DOOR, USUAL = "door", "usual"
 """The way into a layer, which only cells name that ask for another than the usual one."""
 
@@ -48,6 +50,7 @@ def traits_of(key: CellKey) -> Traits:
         parameters = dict(key.workload.parameters)
         traits |= {name: value for name, value in parameters.items() if name not in (*OWN, *OF_THE_FIGURE, WORKLOAD)}
         traits |= {LOAD: load_name(key), RANKS: key.workload.ranks}
+        traits |= {FIGURE: figure} if (figure := parameters.get(FIGURE)) else {}
         return traits
     facts = PATTERNS[key.pattern]
     known = LAYER_PARAMETERS.get(key.layer, {}) | facts.parameters

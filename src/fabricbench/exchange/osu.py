@@ -91,7 +91,7 @@ def read(text: str) -> Imported:
     """Return the results of all tests in a text, several one after the other included; ValueError names what cannot be read."""
     found = Reading()
     tables = list(_tables(text, found))
-    if not tables:
+    if not tables and not found.notes:
         raise ValueError('no line "# OSU MPI ... Test v..." is in it')
     for table in tables:
         table.read(found)
@@ -223,14 +223,14 @@ def _bound(row: Row, column: re.Pattern[str]) -> Number | None:
 
 
 def _tables(text: str, found: Reading) -> Iterator[_Table]:
-    """Yield the tables of a text; ValueError for a test that is not known, of which nobody can say what its numbers are."""
+    """Yield the tables of a text; a test that is not known, of which nobody can say what its numbers are, is noted."""
     lines = text.split("\n")
     table: _Table | None = None
     for number, line in enumerate(lines, start=1):
         if line.startswith(HEAD):
             if table is not None:
                 yield table
-            table = _begun(line[:LONGEST_LINE])
+            table = _begun(Line(number, line[:LONGEST_LINE].rstrip()), found)
         elif table is not None:
             datatype = DATATYPE_LINE.match(line[:LONGEST_LINE])
             is_columns = line.startswith("#") and len(line) < LONGEST_LINE and UNIT.search(line)
@@ -258,10 +258,10 @@ def _names(line: Line, title: str, found: Reading) -> tuple[str, ...]:
     return ()
 
 
-def _begun(line: str) -> _Table:
-    known = KNOWN_HEAD.match(line)
-    if known is None:
-        raise ValueError(f"no test is known that begins with {line!r}; take it out of the text")
-    if known["title"] not in TESTS:
-        raise ValueError(f"no test {known['title']!r} is known; there are {', '.join(TESTS)}")
+def _begun(line: Line, found: Reading) -> _Table | None:
+    """Return the table that a line begins; None of a test that is not known, which is noted."""
+    known = KNOWN_HEAD.match(line.text)
+    if known is None or known["title"] not in TESTS:
+        found.unknown_test(line, line.text.removeprefix(HEAD) if known is None else known["title"])
+        return None
     return _Table(known["title"], known["version"])

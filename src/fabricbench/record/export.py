@@ -59,8 +59,11 @@ def summary_frame(run: Run, probabilities: Sequence[float] = SUMMARY_PROBABILITI
     the least that any launch was granted; `failed` counts the launches in which the cell could not be measured, for the `reason`;
     `origin` is where the numbers come from, `proof` the least sure one of their paths.
     """
-    key = ["fabric", *CELL_NAMES]
+    named = ["fabric", *CELL_NAMES]
+    key = [*named, "figure"]
+    cells = run.cells().with_columns(figure=pl.col("parameters").str.json_path_match("$.figure"))
     quantiles = run.launch_quantiles(probabilities).filter("is_valid")
+    quantiles = quantiles.join(cells.select("launch_id", "cell", "figure"), on=["launch_id", "cell"], how="left")
     spread = quantiles.group_by(key).agg(
         pl.len().alias("launches"),
         pl.col("n").sum().alias("samples"),
@@ -76,8 +79,7 @@ def summary_frame(run: Run, probabilities: Sequence[float] = SUMMARY_PROBABILITI
         *(pl.col(quantile_name(p)).median() for p in probabilities),
     )
     counted = (
-        run.cells()
-        .filter("is_valid")
+        cells.filter("is_valid")
         .with_columns(unit=unit_name())
         .group_by(key, maintain_order=True)
         .agg(
@@ -96,12 +98,18 @@ def summary_frame(run: Run, probabilities: Sequence[float] = SUMMARY_PROBABILITI
     by_size = ["fabric", "layer", "pattern", "receive", "variant", "message_bytes"]
     return (
         counted.join(spread, on=key, how="left", nulls_equal=True)
-        .sort(by_size)
+        .sort(*by_size, "figure")
+        .with_columns(
+            # Of a program that tells several figures each is a test of its own.
+            variant=pl.when(pl.len().over(named) > 1)
+            .then(pl.concat_str("variant", pl.lit("figure=") + pl.col("figure"), separator=","))
+            .otherwise("variant"),
+        )
         .with_columns(
             pl.coalesce("reason", pl.when(pl.col("median").is_null(), pl.col("samples") > 0).then(pl.lit(NO_VALUE)))
         )
         .select(
-            *key,
+            *named,
             "unit",
             *(column for column in spread.columns if column not in key),
             "sent",

@@ -168,6 +168,7 @@ def test_what_cannot_be_is_said_with_what_to_do(arguments: tuple[str, ...], code
 
 
 @pytest.mark.mpi
+@pytest.mark.alone  # what other tests send over loopback would make its launches invalid
 def test_a_run_ends_with_its_verdict_on_stdout_and_is_not_run_over(files: tuple[str, str], tmp_path: Path):
     directory = str(tmp_path / "run")
     answer = fabricbench("run", files[0], "--testbed", files[1], "--seed", "1", "-o", directory)

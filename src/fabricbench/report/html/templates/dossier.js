@@ -8,7 +8,7 @@
   const waiting = new Set();
   const guessed = new Set(); // drawn while folded away, at a width that was guessed
   let isDrawing = false;
-  const AHEAD = 150; // plots of a page that are drawn before their folds are opened; of more, which take seconds, none
+  const AHEAD = 200; // plots of a page that are drawn before their folds are opened; of more, which take seconds, none
   const ERRORS = 1; // Vega warns of every plot that the reader's choice leaves empty, which is no fault
 
   // What is large stands compressed in the page. A browser that cannot unpack it shows the still pictures.

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from fabricbench.record.lines import InterfaceBytes
-from fabricbench.workload.adapter import told_around
+from fabricbench.workload.adapter import split_counted_output
 from fabricbench.workload.counted import (
     CANNOT_WRITE,
     MOST_COUNTERS,
@@ -216,7 +216,7 @@ def run_rank(number: int, tmp_path: Path, *program: str) -> subprocess.Completed
 
 def test_a_rank_on_another_host_tells_its_interface_and_its_counters_and_ends_as_its_program_does(tmp_path: Path):
     done = run_rank(1, tmp_path, "sh", "-c", "echo time 3")
-    told = told_around(done.stdout)
+    told = split_counted_output(done.stdout)
     (one,) = told.ranks
     assert (one.rank, one.interface) == (1, "lo")
     assert "lo" in told.other_hosts[one.host]
@@ -229,4 +229,4 @@ def test_what_rank_0_counts_is_not_told_twice(tmp_path: Path):
     lines = "".join(run_rank(number, tmp_path, "true").stdout for number in (0, 1))
     assert RANK_LINE in lines
     assert TRAFFIC_LINE in lines  # of rank 1, which ran alone here
-    assert told_around(lines).other_hosts == {}
+    assert split_counted_output(lines).other_hosts == {}

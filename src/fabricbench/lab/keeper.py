@@ -44,8 +44,8 @@ class HeldNode:
     talk: socket.socket
     patience_s: float
 
-    def hear(self, expected: bytes) -> None:
-        """Wait for a word of the node's. Raises RuntimeError with what it said in its place, or that it said nothing."""
+    def expect(self, expected: bytes) -> None:
+        """Wait until the node says a word. Raises RuntimeError with what it said in its place, or that it said nothing."""
         self.talk.settimeout(self.patience_s)
         try:
             said = self.talk.recv(4096)
@@ -114,13 +114,13 @@ def _realise(order: KeeperOrder) -> dict[str, object]:
     threading.Thread(target=_die_with_the_caller, daemon=True).start()
     quieten_network()
     for node in nodes:
-        node.hear(b"here")
+        node.expect(b"here")
     _lay_links(topology, nodes)
     for node in nodes:
         node.talk.sendall(b"links are there")
     switches = {planned.fabric.name: _start_switch(order, index) for index, planned in enumerate(topology.fabrics)}
     for node in nodes:
-        node.hear(b"done")
+        node.expect(b"done")
         node.talk.close()
     for name, switch in switches.items():
         _wait_until_ready(name, switch, order.switch_file(name, "log"), _patience(order))

@@ -364,7 +364,7 @@ def told_outside(
     """
     around = read_around(output.directory / AROUND)
     text = read_output(output.stdout)
-    about = told_around(text)
+    about = split_counted_output(text)
     begin, end = around.started_unix_ns, around.finished_unix_ns
     lasted = max((end or 0) - (begin or 0), 1) * 1e-9
     is_time = figure.metric.is_time
@@ -437,7 +437,7 @@ class ToldAround:
         )
 
 
-def told_around(stdout: str) -> ToldAround:
+def split_counted_output(stdout: str) -> ToldAround:
     """Part what `counted` wrote to stdout from what the program did."""
     ranks: list[RankInfo] = []
     hosts: dict[str, Mapping[str, InterfaceBytes]] = {}

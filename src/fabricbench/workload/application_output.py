@@ -24,7 +24,7 @@ from fabricbench.record.workload_cells import (
     file_fact,
 )
 from fabricbench.workload import counted
-from fabricbench.workload.adapter import Output, Parsed, program_lines, read_output, told_around, told_outside
+from fabricbench.workload.adapter import Output, Parsed, program_lines, read_output, split_counted_output, told_outside
 from fabricbench.workload.application import COMMUNICATION, DURATION, Application, FigureTable, quoted
 from fabricbench.workload.counted import BEGUN, CLOCKS_APART
 from fabricbench.workload.printed_number import (
@@ -87,7 +87,7 @@ class Reading:
         self._output = output
         self._around = around
         self._texts: dict[str, str] = {}
-        self._told = told_around(read_output(output.stdout))
+        self._told = split_counted_output(read_output(output.stdout))
 
     def parsed(self) -> Parsed:
         """Return all of it; whatever is missing is the reason of a failed cell, never an exception."""

@@ -121,8 +121,8 @@ class _Visitor:
     deadline: float
     line: bytearray = field(default_factory=bytearray)
 
-    def hear(self) -> bytes | None:
-        """Return its line, None while there is more to come. OSError or ValueError where nothing will come of it."""
+    def received_line(self) -> bytes | None:
+        """Return the connection's line, None while there is more to come. OSError or ValueError where nothing will come of it."""
         # A rank sends its line and waits for the answer: nothing of anybody's stands behind it.
         with suppress(BlockingIOError):
             piece = self.connection.recv(MOST_OF_A_HELLO)
@@ -151,7 +151,7 @@ class _Door:
             if key.fileobj is self._server:
                 self._accept()
             elif isinstance(key.data, _Visitor) and key.data.connection in self._visitors:
-                self._hear(key.data)
+                self._read_from(key.data)
         now = time.monotonic()
         for visitor in [one for one in self._visitors.values() if now > one.deadline]:
             self._forget(visitor).close()
@@ -174,9 +174,9 @@ class _Door:
         self._visitors[connection] = visitor
         self._selector.register(connection, selectors.EVENT_READ, visitor)
 
-    def _hear(self, visitor: _Visitor) -> None:
+    def _read_from(self, visitor: _Visitor) -> None:
         try:
-            line = visitor.hear()
+            line = visitor.received_line()
         except (OSError, ValueError):
             self._forget(visitor).close()
             return

@@ -47,7 +47,7 @@ from fabricbench.workload.adapter import (
     is_cut,
     read_output,
     seated,
-    told_around,
+    split_counted_output,
 )
 from fabricbench.workload.counted import CLOCKS_APART
 from fabricbench.workload.kernel_program import checks_of, fixed_by
@@ -255,7 +255,7 @@ def _parsed(kernel: KernelRecord, interfaces: Mapping[str, InterfaceBytes] | Non
 
 def _of_others(parsed: Parsed, stdout: Path, lasted: float | None) -> Parsed:
     """Return what an official program printed with what its processes said around it; no time of it is longer than it ran."""
-    about = told_around(read_output(stdout))
+    about = split_counted_output(read_output(stdout))
     told = replace(parsed.told, other_hosts=about.other_hosts)
     if told.found is not None:
         told = replace(told, found=replace(about.found(is_cut=is_cut(stdout)), count=told.found.count))

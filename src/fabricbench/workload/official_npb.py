@@ -22,7 +22,7 @@ from types import MappingProxyType
 from fabricbench.errors import EnvironmentLacks
 from fabricbench.record.kernel_lines import KernelFooter, KernelHeader, KernelRecord, KernelRun
 from fabricbench.record.reading import Damage
-from fabricbench.workload.adapter import ToldAround, told_around
+from fabricbench.workload.adapter import ToldAround, split_counted_output
 from fabricbench.workload.npb import find_benchmark
 
 PROGRAM = "official NPB"
@@ -91,7 +91,7 @@ def parse_official(text: str, started_unix_ns: int | None = None) -> KernelRecor
         return _record(
             completed["kernel"].lower() if completed else "",
             fields,
-            told_around("".join(lines[:begin])),
+            split_counted_output("".join(lines[:begin])),
             started_unix_ns,
         )
     except ValueError as error:  # also what pydantic raises

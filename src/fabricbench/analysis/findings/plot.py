@@ -66,7 +66,9 @@ class PlotSeries(Model):
 
 
 class Plot(Model):
-    """All of it. `y` is in ns, bit/s, message/s or s; in `unit` where it is a load's own rate; plain numbers of ratios and shares.
+    """The series of a plot and what they share.
+
+    `y` is in ns, bit/s, message/s or s; in `unit` where it is a load's own rate; a plain number where it is a ratio or a share.
 
     `fabrics` are those that are drawn, `places` the order of all fabrics of the runs: that of their colours. `common` has the
     traits that all points share. What is `left_out` cannot be true.

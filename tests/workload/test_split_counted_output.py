@@ -22,7 +22,7 @@ from support.applications import parsed, start
     ],
 )
 def test_lines_of_ranks_within_others_are_told_from_the_programs_own(stdout: str):
-    told = adapter.told_around(stdout)
+    told = adapter.split_counted_output(stdout)
     assert [one.rank for one in told.all_of(2)] == [0, 1]
     assert told.own.strip() == "time 3"
     assert told.found().numbers == (0, 1)
@@ -40,15 +40,15 @@ def test_lines_of_ranks_within_others_are_told_from_the_programs_own(stdout: str
 def test_tags_of_lines_that_are_not_the_programs_go_with_them(tags: tuple[str, str]):
     first, second = tags
     stdout = f"{first}{rank_line(0, 6)}{second}{rank_line(1, 7)}{first}{MPI_LINE}MPICH 5\n{first}time 3\n{second}done\n"
-    told = adapter.told_around(stdout)
+    told = adapter.split_counted_output(stdout)
     assert [one.rank for one in told.all_of(2)] == [0, 1]
     assert (told.mpi_library, told.own) == ("MPICH 5", f"{first}time 3\n{second}done\n")
-    assert adapter.told_around(f"[0] half {rank_line(0, 6)}a line\n").own == "[0] half a line\n"
+    assert adapter.split_counted_output(f"[0] half {rank_line(0, 6)}a line\n").own == "[0] half a line\n"
 
 
 def test_of_an_output_that_was_cut_or_broken_ranks_may_lack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    assert not adapter.told_around(rank_line(0, 6)).found().may_lack
-    assert adapter.told_around(rank_line(0, 6) + 'fabricbench-rank: {"rank": 1, "ho\n').found().may_lack
+    assert not adapter.split_counted_output(rank_line(0, 6)).found().may_lack
+    assert adapter.split_counted_output(rank_line(0, 6) + 'fabricbench-rank: {"rank": 1, "ho\n').found().may_lack
     monkeypatch.setattr(adapter, "MOST_OUTPUT_BYTES", 4096)
     (tmp_path / "stdout.log").write_text(rank_line(0, 6) + "time 1\n" + "middle line\n" * 5000)
     found = start().parse(Output(tmp_path, tmp_path / "stdout.log", tmp_path / "stderr.log"))
@@ -64,7 +64,7 @@ def test_processes_say_of_how_many_they_are_where_the_starter_tells(monkeypatch:
     monkeypatch.setenv("PMI_SIZE", "4")
     assert counted.size({}) == 4
     assert counted.size({"PMI_SIZE": "4"}) is None  # of a job within which this one was started
-    told = adapter.told_around(rank_line(0, 6, 1) + rank_line(0, 7, 1))
+    told = adapter.split_counted_output(rank_line(0, 6, 1) + rank_line(0, 7, 1))
     assert (told.found().numbers, told.found().sizes) == ((0, 0), (1, 1))
 
 

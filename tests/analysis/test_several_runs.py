@@ -24,6 +24,7 @@ def test_launches_of_several_runs_stand_one_run_after_the_other(make_run: MakeRu
     sides = read_sides(before=runs[:2], after=runs[2:])
     assert [side.name for side in sides] == ["one (before)", "one (after)", "other (before)", "other (after)"]
     before = sides[0]
+    assert {launch.subject for side in sides for launch in side.launches} == {""}  # whatever their blocks are now
     assert (before.blocks, before.run_of) == ([0, 1, 2, 3, 4], (0, 0, 1, 1, 1))
     assert (before.run, before.runs) == (runs[0], tuple(runs[:2]))
     key, cell = next(iter(before.cells.items()))

@@ -104,7 +104,7 @@ class StoredLaunch:
     @cached_property
     def subject(self) -> str:
         """What it measures, alike on every fabric: the name of its kernel; empty for the measurer."""
-        return self.launch_id.removeprefix(f"b{self.block:02d}-{self.fabric}").removeprefix("-")
+        return self.launch_id.partition("-")[2].removeprefix(self.fabric).removeprefix("-")
 
     @property
     def proof(self) -> Proof:

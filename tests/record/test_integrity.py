@@ -137,6 +137,10 @@ def no_json(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(pl.lit("not json").alias("values"))
 
 
+def far_index(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame.with_columns(pl.lit(1e300).alias("index"))
+
+
 def no_numbers(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(pl.lit('{"overlap": "much"}').alias("values"))
 
@@ -159,6 +163,7 @@ def twice(frame: pl.DataFrame) -> pl.DataFrame:
         ("cells.parquet", unknown_pattern),
         ("cells.parquet", twice),
         ("channels.parquet", twice),
+        ("channels.parquet", far_index),
     ],
 )
 def test_without_hashes_a_file_that_cannot_be_what_was_measured_costs_its_launch(

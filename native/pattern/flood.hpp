@@ -98,8 +98,7 @@ class FloodLink<T> {
   }
 
   bool take(std::span<std::byte> message, std::uint64_t& came) {
-    const std::size_t size = link_.path->try_receive(message);
-    if (size == 0) return false;
+    if (link_.path->try_receive(message) == 0) return false;
     const DatagramHeader header = read_header(message);
     // What strangers sent, and what an earlier cell left on its way, belongs to nobody.
     if (header.token != link_.token || header.sequence - first_ >= half_of_all) [[unlikely]]
@@ -108,8 +107,8 @@ class FloodLink<T> {
     if (!is_new) [[unlikely]]
       return true;
     newest_ = std::max(newest_, header.sequence - first_ + 1);
-    state.came_bytes += size;
-    came += size;
+    state.came_bytes += message_bytes_;
+    came += message_bytes_;
     return true;
   }
 

@@ -218,6 +218,10 @@ std::unique_ptr<Watchdog> CellRunner::watchdog_for(const Cell& cell) {
 }
 
 Task CellRunner::task_of(Cell& cell, std::uint32_t token, std::uint32_t& sequence) {
+  const std::size_t least = cell.door->least_carried_bytes;
+  if (cell.probe.message_bytes < least) {
+    note_least(cell.report.findings.values, "datagram_bytes", static_cast<double>(least));
+  }
   return {.probe = cell.probe,
           .team = cell.team,
           .timebase = context_.clock.timebase,
@@ -230,9 +234,9 @@ Task CellRunner::task_of(Cell& cell, std::uint32_t token, std::uint32_t& sequenc
           .clock = context_.global_clock.model(),
           .is_over = cell.is_over,
           .allocate =
-              [device = cell.device, kind = memory_of(cell.probe),
+              [device = cell.device, kind = memory_of(cell.probe), least,
                &values = cell.report.findings.values](std::size_t bytes) {
-                MessageBuffer buffer = device->allocate(bytes, kind);
+                MessageBuffer buffer = device->allocate(bytes == 0 ? 0 : std::max(bytes, least), kind);
                 if (kind == MemoryKind::huge && bytes > 0) {
                   note_least(values, "huge_page_buffer_bytes", static_cast<double>(buffer.huge_bytes()));
                 }

@@ -88,6 +88,7 @@ struct Door {
   bool sends_unseen;  // one rank writes into memory of the other, which is told of nothing: of a stream the sender
                       // keeps the time
   bool has_flows;     // tells parallel flows between two ranks apart
+  std::size_t least_carried_bytes;  // smaller messages are padded to it
   std::span<const Receive> receives;
   std::string_view receives_because;  // why it has only these; empty where that says itself
   std::unique_ptr<OpenDevice> (*open)(const Attachment& attachment);
@@ -124,11 +125,19 @@ Door door_to() {
   std::string_view because;
   if constexpr (requires { D::receives_because; }) because = D::receives_because;
   if constexpr (LocalDevice<D>) {
-    return {D::layer, D::door, true, false, false, false, D::receives, because, open_device<D>};
+    return {D::layer, D::door, true, false, false, false, 0, D::receives, because, open_device<D>};
   } else {
     using Path = typename D::template Path<D::receives.front()>;
-    return {D::layer,     D::door,     false,   OneSidedTransport<Path>, WritingTransport<Path>,
-            D::has_flows, D::receives, because, open_device<D>};
+    return {D::layer,
+            D::door,
+            false,
+            OneSidedTransport<Path>,
+            WritingTransport<Path>,
+            D::has_flows,
+            least_carried_bytes<Path>,
+            D::receives,
+            because,
+            open_device<D>};
   }
 }
 

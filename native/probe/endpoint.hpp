@@ -92,7 +92,7 @@ class EndpointOver final : public Endpoint {
   std::string address() const override { return path_.address(); }
   void meet(std::string_view peer) override { path_.meet(peer); }
   void check_size(std::size_t message_bytes, std::size_t smallest_of_pattern) const override {
-    const std::size_t smallest = std::max(T::traits.smallest_message, smallest_of_pattern);
+    const std::size_t smallest = std::max(smallest_message_over<T>, smallest_of_pattern);
     const std::size_t largest = std::min(path_.largest_message(), largest_message_bytes);
     if (message_bytes >= smallest && message_bytes <= largest) return;
     if (smallest == largest) {

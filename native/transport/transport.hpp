@@ -72,6 +72,15 @@ struct Traits {
 inline constexpr Traits datagram_traits{
     .is_reliable = false, .is_ordered = false, .framing = Framing::message, .smallest_message = sizeof(DatagramHeader)};
 
+/// Memory of at least so many bytes holds a message: one that is smaller than a datagram's header is carried in the
+/// header.
+template <class T>
+inline constexpr std::size_t least_carried_bytes = T::traits.is_reliable ? 0 : T::traits.smallest_message;
+
+/// The smallest message that a cell may have.
+template <class T>
+inline constexpr std::size_t smallest_message_over = T::traits.is_reliable ? T::traits.smallest_message : 1;
+
 /// A path on which messages are sent to a peer.
 ///
 /// All that is sent and received lies in memory that the device which opened the path has lent (Task::allocate in

@@ -57,7 +57,7 @@ def _pair(name: str, metric: Metric, summary: str, **more: Any) -> str:
 
 
 def _lockstep(name: str, summary: str, **more: Any) -> str:
-    given: dict[str, Any] = {"layers": NETWORK} | more
+    given: dict[str, Any] = {"layers": NETWORK, "smallest_message_bytes": 0} | more
     return _listed(PatternFacts(name, Family.LOCKSTEP, Metric.OPERATION_TIME, summary, **given))
 
 

@@ -90,8 +90,8 @@ def test_this_machine_seats_four_whatever_its_nodes():
         ),
         (
             4,
-            {"layers": ["udp"], "pattern": "ring", "message_bytes": [4]},
-            r"the smallest is 8 B \(token and sequence\)",
+            {"layers": ["udp"], "pattern": "exchange", "message_bytes": [0]},
+            "the smallest is 1 B",
         ),
         (2, {"congestor": {"pattern": "incast", "message_bytes": 64}}, "1 host is left for the congestor"),
         (4, {"congestor": {"pattern": "ring", "message_bytes": 64, "ranks": [1, 2]}}, "rank 1 takes part in the test"),

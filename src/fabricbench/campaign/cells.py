@@ -28,9 +28,6 @@ from fabricbench.record.setup import setup_of, variant
 from fabricbench.testbed.model import Fabric, Launcher, Testbed
 from fabricbench.testbed.wire import IP_HEADER_BYTES, UDP_HEADER_BYTES
 
-TOKEN_BYTES = 8
-"""Datagrams carry a token and a sequence number, so that strangers are refused and losses counted."""
-
 DOUBLE_BYTES = 8
 """Operations that sum take doubles; the table of patterns says so by their smallest message."""
 
@@ -49,7 +46,6 @@ ROCE_HEADER_BYTES = 96
 IPOIB_HEADER_BYTES = 4
 """An interface of IP over InfiniBand has a path MTU less these (RFC 4391)."""
 
-UNRELIABLE = frozenset({Layer.FRAME, Layer.IP, Layer.UDP})
 WITHOUT_INTERFACE = frozenset({Layer.MEMORY, Layer.MPI})
 """What a fabric that is no network interface (shared memory) can still be measured with."""
 
@@ -63,8 +59,6 @@ def why_unfit_datagram(size: int, parameters: Parameters, fabrics: Iterable[Fabr
     """Return why messages of that size are no datagrams of layer rdma, which are one packet; None if they are."""
     if parameters.get("door") != "datagram":
         return None
-    if size < TOKEN_BYTES:
-        return f"the smallest is {TOKEN_BYTES} B (token and sequence)"
     for fabric in fabrics:
         most = min(_rdma_packet_bytes(fabric), int(parameters.get("mtu", LARGEST_RDMA_PACKET_BYTES)))
         if size > most:
@@ -83,10 +77,9 @@ def _rdma_packet_bytes(fabric: Fabric) -> int:
 def why_unfit_size(size: int, layer: Layer, pattern: Pattern) -> str | None:
     """Return why messages of that size are too small for the layer or the pattern; None if they are not."""
     facts = PATTERNS[pattern]
-    if layer in UNRELIABLE and size < TOKEN_BYTES:
-        return f"the smallest is {TOKEN_BYTES} B (token and sequence)"
-    if size < max(1, facts.smallest_message_bytes):
-        return f"the smallest is {max(1, facts.smallest_message_bytes)} B"
+    least = facts.smallest_message_bytes if layer is Layer.MPI else max(1, facts.smallest_message_bytes)
+    if size < least:
+        return f"the smallest is {least} B"
     if facts.family is Family.OPERATION and facts.smallest_message_bytes == DOUBLE_BYTES and size % DOUBLE_BYTES:
         return f"it sums doubles, so sizes are multiples of {DOUBLE_BYTES} B"
     return None

@@ -268,7 +268,8 @@ class CellEnd(Model):
     values: dict[str, float] = {}
     """What else the pattern found: `pure_ns`, `compute_ns`, `overlap` of a non-blocking call, say. Of a layer with sockets also the
     least that a rank was granted of SO_RCVBUF and SO_SNDBUF, `receive_buffer_bytes` and `send_buffer_bytes`; of a cell whose
-    messages lie in huge pages, the least of a message that does, `huge_page_buffer_bytes`. Of a flood over a layer that takes
+    messages lie in huge pages, the least of a message that does, `huge_page_buffer_bytes`; of one whose messages are smaller than
+    what a datagram carries of its own (token and number), the datagram's size, `datagram_bytes`. Of a flood over a layer that takes
     messages without waiting (rdma, mpi) the messages that each path had under way, `messages_under_way`: fewer than its `depth`
     where many share a rank or messages are large. Of a cell that needs clocks that agree, `clock_error_ns` bounds how far those
     of any two ranks were apart when it ended, and `clock_shift_ns` is how far the points after it lie off the line before it, of

@@ -54,6 +54,7 @@ CHECKS: tuple[Callable[[Material], Iterator[Caution]], ...] = (
     numbers.clock_cost,
     numbers.dependent_samples,
     numbers.two_modes,
+    numbers.padded_messages,
     machine.random_order,
 )
 """In the order in which they are told, of warnings that are equally severe: first what touches the numbers that are shown."""

@@ -19,7 +19,7 @@ from fabricbench.analysis.material import Material, Tally, name_of, note_shares,
 from fabricbench.analysis.measured import CellMeasured, Side
 from fabricbench.analysis.wording import MOST_NAMED, enumeration, named, percent
 from fabricbench.model import Layer, Metric, Pattern
-from fabricbench.quantity import count, format_duration, with_ranges, without_numbers
+from fabricbench.quantity import count, format_bytes, format_duration, with_ranges, without_numbers
 from fabricbench.record.account import account_of
 from fabricbench.record.import_notes import DATATYPE, note_words, tool_differences
 from fabricbench.record.manifest import lost_by
@@ -408,4 +408,17 @@ def two_modes(material: Material) -> Iterator[Caution]:
                 Severity.NOTE,
                 side.name,
                 f"samples look two-peaked in {named(names)}: the median hides one of the peaks",
+            )
+
+
+def padded_messages(material: Material) -> Iterator[Caution]:
+    """Cells whose messages are smaller than what a datagram carries of its own."""
+    for side in material.sides:
+        padded = {name_of(cell): size for cell in side.cells.values() if (size := cell.greatest("datagram_bytes"))}
+        if padded:
+            yield warn(
+                Severity.NOTE,
+                side.name,
+                f"datagrams of {format_bytes(int(max(padded.values())))} carry the messages of {named(list(padded))}: token and "
+                "number take so much. In Ethernet they fill the smallest frame, as the message alone would",
             )

@@ -1,5 +1,10 @@
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from fabricbench.model import Layer
@@ -50,3 +55,21 @@ def test_each_figure_names_its_condition_and_its_source():
 def test_the_crossover_of_fast_ethernet_and_atm_is_at_16_kib():
     (crossover,) = published_figures(quantity=Quantity.CROSSOVER)
     assert (crossover.value, crossover.unit, crossover.layer) == (16384, "B", Layer.TCP)
+
+
+def test_every_number_is_the_one_in_the_facts_that_were_read_from_the_studies():
+    told = json.loads((Path(__file__).parent / "published_results.json").read_text())["studies"]
+    numbers = {(key, path): number for key in told for path, number in leaves(told[key])}
+    assert len(numbers) > 200
+    for one in studies():
+        assert {path: numbers.pop((one.key, path)) for path, _ in leaves(one.facts)} == dict(leaves(one.facts))
+    assert not numbers
+
+
+def leaves(facts: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+    """Yield what stands in nested facts, each with its path."""
+    if isinstance(facts, dict | list):
+        for key, value in facts.items() if isinstance(facts, dict) else enumerate(facts):
+            yield from leaves(value, (*path, key))
+    else:
+        yield path, facts

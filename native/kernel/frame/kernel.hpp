@@ -20,6 +20,8 @@
 #include <variant>
 #include <vector>
 
+#include "base/interface.hpp"
+
 namespace fabricbench::kernel {
 
 /// One number that the specification knows, beside ours. A run is verified when every check holds.
@@ -87,6 +89,9 @@ class Arguments {
   /// Whatever was given, a path say.
   std::string_view text(std::string_view option, std::string_view otherwise) const;
   bool has(std::string_view option) const { return find(option).has_value(); }
+  /// The interface of this host that leads into the fabric under test, by --interface and --subnet; nothing where
+  /// neither is given, or where this host has none.
+  std::optional<Interface> fabric_interface() const;
 
  private:
   std::optional<std::string_view> find(std::string_view option) const;

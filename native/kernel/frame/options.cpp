@@ -64,15 +64,11 @@ void set_option(Options& options, std::string_view option, std::string_view valu
     options.ranks = static_cast<int>(parse_number(option, value, 1, most_ranks));
   } else if (option == "--repeat") {
     options.repetitions = static_cast<int>(parse_number(option, value, 1, most_repetitions));
-  } else if (option == "--interface") {
-    options.interface = value;
-  } else if (option == "--subnet") {
-    options.subnet = parse_subnet(value);
-    if (!options.subnet)
-      throw UsageError{"--subnet needs a network such as 10.98.1.0/24, found \"" + std::string(value) + "\""};
   } else if (option == "--output") {
     options.output = value;
   } else {
+    if (option == "--subnet" && !parse_subnet(value))
+      throw UsageError{"--subnet needs a network such as 10.98.1.0/24, found \"" + std::string(value) + "\""};
     options.arguments.set(option, value);
   }
 }
@@ -124,6 +120,13 @@ std::int64_t Arguments::number(std::string_view option, std::int64_t smallest, s
 
 std::string_view Arguments::text(std::string_view option, std::string_view otherwise) const {
   return find(option).value_or(otherwise);
+}
+
+std::optional<Interface> Arguments::fabric_interface() const {
+  const std::optional<std::string_view> subnet = find("--subnet");
+  const std::optional<std::string_view> name = find("--interface");
+  return find_interface(name ? std::optional<std::string>(*name) : std::nullopt,
+                        subnet ? parse_subnet(*subnet) : std::nullopt);
 }
 
 Options parse_options(const Program& program, std::span<char* const> words) {

@@ -6,7 +6,6 @@
 #include <span>
 #include <string>
 
-#include "base/interface.hpp"
 #include "kernel/frame/kernel.hpp"
 
 namespace fabricbench::kernel {
@@ -20,9 +19,7 @@ struct Options {
   Arguments arguments;
   std::optional<int> ranks;  // all, where it is not given
   int repetitions = 1;
-  std::optional<std::string> interface;  // the one that leads into the fabric under test, for the record
-  std::optional<Subnet> subnet;          // the same, found by its network
-  std::string output;                    // a file, `-` for stdout, empty for none
+  std::string output;  // a file, `-` for stdout, empty for none
 };
 
 /// Read the command line of a program, which must outlive what is returned. Throws UsageError.

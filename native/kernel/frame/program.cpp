@@ -69,8 +69,9 @@ class Launch {
   }
 
   nlohmann::json own_rank_info() const {
-    if (!options_.interface && !options_.subnet) return rank_info(control_.rank());
-    return rank_info(control_.rank(), find_interface(options_.interface, options_.subnet));
+    const Arguments& told = options_.arguments;
+    if (!told.has("--interface") && !told.has("--subnet")) return rank_info(control_.rank());
+    return rank_info(control_.rank(), told.fabric_interface());
   }
 
   /// Learn who takes part, and open on rank 0 what results go to; the other ranks have nothing of it. Collective.

@@ -319,6 +319,8 @@ def test_of_unequal_work_there_is_no_ratio_and_no_place_in_the_order(tmp_path: P
         (workload("hpl", 1, grid="1x1"), workload("hpl", 4, grid="2x2"), False, 1),
         (workload("hpcg", 2), workload("hpcg", 6), False, 3),
         (workload("training-step", 1, grid="1x1x1"), workload("training-step", 4, grid="2x2x1"), False, 2),
+        (workload("shared-data", 2), workload("shared-data", 4), False, 3),
+        (workload("shared-data", 2, path="/nfs"), workload("shared-data", 4, path="/nfs"), False, 2),
         (workload("own", 2), workload("own", 8), True, 4),
     ],
 )

@@ -44,6 +44,8 @@ OF_EACH_RANK = frozenset({"hpcg"})
 """Workloads whose size is that of each rank: the work grows with the ranks, and their rate counts it."""
 OF_EACH_REPLICA = "training-step"
 """The workload whose step has a batch of each of its replicas, the first number of its grid; its rate counts steps."""
+OF_EACH_CLIENT = "shared-data"
+"""The workload that moves as many bytes for each client. All its ranks are, but the first where that serves: not of a path."""
 SCALING_RULE = "scaling "
 """Begins what the definition of an application says that grows with its ranks (`workload.application`)."""
 NPB_FIGURE = "time"
@@ -250,6 +252,9 @@ def growth_of_work(base: WorkloadName, more: WorkloadName, *, has_rule: bool = F
     if base.name == OF_EACH_REPLICA:
         few, many = (int(str(one.own[GRID]).partition("x")[0]) for one in (base, more))
         return many / few
+    if base.name == OF_EACH_CLIENT:
+        servers = 0 if "path" in base.own else 1
+        return (more.ranks - servers) / (base.ranks - servers)
     return 1.0
 
 

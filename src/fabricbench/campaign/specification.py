@@ -39,6 +39,7 @@ from fabricbench.workload.hpcg import HpcgTable
 from fabricbench.workload.hpl import HplTable
 from fabricbench.workload.npb_adapter import NpbTable
 from fabricbench.workload.registry import AnyTable
+from fabricbench.workload.shared_data import SharedDataTable
 
 Value = str | int | float
 Sweep = Mapping[str, Value | tuple[Value, ...]]
@@ -365,7 +366,7 @@ class Campaign(CampaignTable):
 class CampaignFile(Model):
     """A campaign file: one `[campaign]`, an `[[experiment]]` or `[[workload]]` for each, perhaps `[decision]` and `[[condition]]`.
 
-    `[[npb]]`, `[[hpl]]`, `[[hpcg]]` and `[[farm]]` are workloads of that kind.
+    `[[npb]]`, `[[hpl]]`, `[[hpcg]]`, `[[farm]]` and `[[shared-data]]` are workloads of that kind.
     """
 
     campaign: CampaignTable
@@ -374,6 +375,7 @@ class CampaignFile(Model):
     hpl: tuple[HplTable, ...] = ()
     hpcg: tuple[HpcgTable, ...] = ()
     farm: tuple[FarmTable, ...] = ()
+    shared_data: tuple[SharedDataTable, ...] = Field(default=(), alias="shared-data")
     workload: tuple[AnyTable, ...] = ()
     decision: DecisionTable | None = None
     condition: tuple[Condition, ...] = ()
@@ -398,7 +400,7 @@ class CampaignFile(Model):
     @property
     def workloads(self) -> tuple[WorkloadTable, ...]:
         """All of them."""
-        return (*self.npb, *self.hpl, *self.hpcg, *self.farm, *self.workload)
+        return (*self.npb, *self.hpl, *self.hpcg, *self.farm, *self.shared_data, *self.workload)
 
 
 def _check_weights(

@@ -16,6 +16,7 @@ from fabricbench.workload.fft_convolution import FFT_CONVOLUTION
 from fabricbench.workload.hpcg import HPCG
 from fabricbench.workload.hpl import HPL
 from fabricbench.workload.npb_adapter import NPB
+from fabricbench.workload.shared_data import SHARED_DATA
 from fabricbench.workload.shared_lu import SHARED_LU
 from fabricbench.workload.shared_raytrace import SHARED_RAYTRACE
 from fabricbench.workload.training_step import TRAINING_STEP
@@ -32,6 +33,7 @@ WORKLOADS: dict[str, Workload] = {
         SHARED_RAYTRACE,
         TRAINING_STEP,
         FARM,
+        SHARED_DATA,
         COMMAND,
     )
 }

@@ -1,0 +1,194 @@
+"""Shared data as a workload: fabricbench-shared-data, blocks that one node has and the others read and write over the fabric.
+
+[[shared-data]]
+block = "50MB"               # what a client asks for at once; default 50 MB, as NIST's inputs of speech recognition; may be a list
+blocks = 4                   # of each client in a pass; default 1; may be a list
+total = "200MB"              # in place of blocks: bytes of each client in a pass
+mode = "both"                # "read" (default), "write", or both, one pass after the other; may be a list
+ranks = [4]                  # default "all": one on each node, of which the first serves and the others are clients
+path = "/nfs/scratch"        # a folder of a file system that all nodes mount: all ranks are clients of that instead
+file_system = "any"          # default "network": a folder of one machine alone is refused
+repetitions = 3              # runs in one start
+
+It is judged by the rate of all clients together, in MB/s. Wrong bytes are no failed launch: it ran, and its cell says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import product
+from statistics import median
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from fabricbench.errors import EnvironmentLacks
+from fabricbench.quantity import Bytes, format_bytes
+from fabricbench.record.kernel_lines import KernelRun
+from fabricbench.record.workload_cells import COMMUNICATION_SHARE, LEADER_BYTES, Figure, FigureFound, Measures
+from fabricbench.workload.adapter import (
+    Kind,
+    LeftOut,
+    Output,
+    Parsed,
+    Place,
+    Ranks,
+    Seats,
+    Start,
+    WorkloadTable,
+    seated,
+)
+from fabricbench.workload.kernel_program import EACH_ONCE, ONE_OR_MORE, KernelProgramStart
+from fabricbench.workload.pace import Pace
+
+KIND = "shared-data"
+RATE = Figure(name="shared data", unit="MB/s", better="higher", measures=Measures.WORK_RATE)
+SLOWEST_TIME = Figure(name="time of the slowest client", unit="s", better="lower")
+MEDIAN_TIME = Figure(name="time of the median client", unit="s", better="lower")
+SLOWEST_RATE = Figure(name="the slowest client", unit="MB/s", better="higher")
+
+USUAL_BLOCK_BYTES, MOST_BLOCK_BYTES, MOST_BLOCKS = 50_000_000, 2**40, 1_000_000
+
+MOVED_BYTES_S = 500e6
+"""That a client or a server sends, takes and compares, on a processor of its own."""
+
+Mode = Literal["read", "write", "both"]
+FileSystem = Literal["network", "any"]
+BlockBytes = Annotated[Bytes, Field(ge=1, le=MOST_BLOCK_BYTES)]
+TotalBytes = Annotated[Bytes, Field(ge=1, le=MOST_BLOCK_BYTES * MOST_BLOCKS)]
+Blocks = Annotated[int, Field(ge=1, le=MOST_BLOCKS)]
+Folder = Annotated[str, Field(pattern=r"^/[^\x00]*$")]
+
+CACHE_FACT = "cache"
+"""How the program calls what the memory of the nodes had to do with their files; nothing of what is no file."""
+OF_CACHE = {"direct": "past the cache", "dropped": "after the cache was dropped", "kept": "perhaps from the cache"}
+
+
+class SharedDataStart(KernelProgramStart):
+    """One launch: so many clients, each with so many blocks."""
+
+    program: ClassVar[str] = "fabricbench-shared-data"
+    rate: ClassVar[Figure] = RATE
+    kind: Literal["shared-data"] = "shared-data"
+    block: BlockBytes = USUAL_BLOCK_BYTES
+    blocks: Blocks = 1
+    mode: Mode = "read"
+    path: Folder | None = None
+    file_system: FileSystem = "network"
+
+    @property
+    def values(self) -> dict[str, str | int | float]:
+        """The blocks, what is done with them, and the folder where they are files."""
+        told: dict[str, str | int | float] = {"block": self.block, "blocks": self.blocks, "mode": self.mode}
+        return told if self.path is None else {**told, "path": self.path}
+
+    def options(self, place: Place) -> Mapping[str, object]:
+        """Return its parameters; EnvironmentLacks where there is no interface whose address a server could have."""
+        if self.path is not None:
+            return {**self.values, "file-system": self.file_system}
+        if not place.fabric.has_interface:
+            raise EnvironmentLacks(
+                f"fabric {place.fabric.name} has no interface, and {KIND} is to be served from an address there",
+                hint="run it on fabrics with an interface or a subnet, or name a `path` of a file system",
+            )
+        return self.values
+
+    def figures(self, runs: list[KernelRun]) -> Iterator[FigureFound]:
+        """Yield the medians over its runs: the rate of all clients together, then those of its parts."""
+        yield RATE.found(median(run.mops_total or 0.0 for run in runs))
+        cache = OF_CACHE.get(runs[0].facts.get(CACHE_FACT, ""))
+        where = f", {cache}" if cache is not None else ""
+        reading = Figure(name=f"reading{where}", unit="MB/s", better="higher")
+        writing = Figure(name="writing" if self.mode == "both" else f"writing{where}", unit="MB/s", better="higher")
+        for figure, name in (
+            (reading, "read_mb_s"),
+            (writing, "write_mb_s"),
+            (SLOWEST_TIME, "slowest_client_seconds"),
+            (MEDIAN_TIME, "median_client_seconds"),
+            (SLOWEST_RATE, "slowest_client_mb_s"),
+        ):
+            if found := [value for run in runs if (value := run.values.get(name)) is not None]:
+                yield figure.found(median(found))
+
+    def facts(self, runs: list[KernelRun]) -> Iterator[tuple[str, float]]:
+        """Yield what must have crossed the interface of rank 0's node: no MPI carried it."""
+        yield LEADER_BYTES, sum(run.values.get(LEADER_BYTES) or 0.0 for run in runs)
+
+    def parse(self, output: Output) -> Parsed | None:
+        """Return its record, without a share of MPI's in its time: what it moves does not go over MPI."""
+        parsed = super().parse(output)
+        if parsed is None:
+            return None
+        values = {name: value for name, value in parsed.told.values.items() if name != COMMUNICATION_SHARE}
+        return replace(parsed, told=replace(parsed.told, values=values), communication_share=None)
+
+    @property
+    def moved_bytes(self) -> int:
+        """Of all clients together, in all passes."""
+        clients = self.ranks - (self.path is None)
+        return self.block * self.blocks * clients * (2 if self.mode == "both" else 1)
+
+    def expected_seconds(self, pace: Pace) -> float:
+        """Return how long all its repetitions take: all bytes through one link; files are made and compared as well."""
+        times = 1 if self.path is None else 3
+        moving = self.moved_bytes * (8 / pace.line_rate_bit_s + 1 / MOVED_BYTES_S)
+        return self.repetitions * times * moving
+
+    def beyond(self) -> Iterator[str]:
+        """Yield the folder that it writes into."""
+        if self.path is not None:
+            yield f"{self.title}: files are written and read in {self.path}"
+
+
+class SharedDataTable(WorkloadTable):
+    """What people write: of lists every combination is a launch of its own in every block on every fabric."""
+
+    kind: Literal["shared-data"] = "shared-data"
+    block: Annotated[tuple[BlockBytes, ...], ONE_OR_MORE, EACH_ONCE] = (USUAL_BLOCK_BYTES,)
+    blocks: Annotated[tuple[Blocks, ...], ONE_OR_MORE, EACH_ONCE] | None = None
+    total: TotalBytes | None = None
+    mode: Annotated[tuple[Mode, ...], ONE_OR_MORE, EACH_ONCE] = ("read",)
+    ranks: Ranks = "all"
+    path: Folder | None = None
+    file_system: FileSystem = "network"
+    repetitions: int = Field(default=1, ge=1, le=1000)
+
+    @model_validator(mode="after")
+    def _is_told_each_thing_once(self) -> SharedDataTable:
+        if self.total is not None and self.blocks is not None:
+            raise ValueError("total: blocks says how much each client has as well; needed one of them")
+        for block in self.block:
+            if self.total is not None and (self.total % block or self.total // block > MOST_BLOCKS):
+                raise ValueError(
+                    f"total: found {format_bytes(self.total)}, needed 1 to {MOST_BLOCKS} times the block of {format_bytes(block)}"
+                )
+        if self.path is None and self.file_system != "network":
+            raise ValueError("file_system: it is that of `path`, which is missing")
+        return self
+
+    def plan(self, seats: Seats) -> Iterator[Start | LeftOut]:
+        """Yield a start for each number of ranks and each combination of parameters: never two ranks on a node."""
+        least = 2 if self.path is None else 1
+        rule = f"numbers from {least} to {seats.number}, one on a node,"
+        counts, left_out = seated(KIND, self.ranks, seats, lambda ranks: least <= ranks <= seats.number, rule)
+        yield from left_out
+        for ranks, block, mode in product(counts, self.block, self.mode):
+            for blocks in self.blocks or (1 if self.total is None else self.total // block,):
+                yield SharedDataStart(
+                    block=block,
+                    blocks=blocks,
+                    mode=mode,
+                    ranks=ranks,
+                    path=self.path,
+                    file_system=self.file_system,
+                    repetitions=self.repetitions,
+                )
+
+
+SHARED_DATA = Kind(
+    KIND,
+    "blocks that one node serves, or files of a network file system: read and written by all other nodes",
+    SharedDataTable,
+    SharedDataStart,
+)

@@ -152,5 +152,15 @@ TEST(KernelList, ShowsTheNumbersOfRanksOfTheProblem) {
   EXPECT_NE(list_text(several, larger.arguments).find("class A: 1 4 9 16 25 36 49 64\n"), std::string::npos);
 }
 
+TEST(Arguments, TellTheInterfaceIntoTheFabric) {
+  Arguments arguments;
+  EXPECT_FALSE(arguments.fabric_interface());
+  arguments.set("--subnet", "127.0.0.0/8");
+  ASSERT_TRUE(arguments.fabric_interface());
+  EXPECT_EQ(arguments.fabric_interface()->name, "lo");
+  arguments.set("--interface", "no-such-interface");
+  EXPECT_FALSE(arguments.fabric_interface());
+}
+
 }  // namespace
 }  // namespace fabricbench::kernel

@@ -21,7 +21,7 @@ from itertools import product
 from statistics import median
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from fabricbench.errors import EnvironmentLacks
 from fabricbench.quantity import Bytes, format_bytes
@@ -58,7 +58,15 @@ FileSystem = Literal["network", "any"]
 BlockBytes = Annotated[Bytes, Field(ge=1, le=MOST_BLOCK_BYTES)]
 TotalBytes = Annotated[Bytes, Field(ge=1, le=MOST_BLOCK_BYTES * MOST_BLOCKS)]
 Blocks = Annotated[int, Field(ge=1, le=MOST_BLOCKS)]
-Folder = Annotated[str, Field(pattern=r"^/[^\x00]*$")]
+
+
+def _on_every_node(path: str) -> str:
+    if not path.startswith("/") or "\0" in path:
+        raise ValueError(f"found {path!r}, needed the whole path of a folder that every node mounts: /nfs/scratch, say")
+    return path
+
+
+Folder = Annotated[str, AfterValidator(_on_every_node)]
 
 CACHE_FACT = "cache"
 """How the program calls what the memory of the nodes had to do with their files; nothing of what is no file."""

@@ -99,6 +99,13 @@ def test_of_a_path_all_ranks_are_clients_and_a_strangers_plan_must_be_trusted_wi
     assert said.endswith("files are written and read in /nfs/scratch")
 
 
+def test_each_fabric_may_have_a_mount_of_its_own_in_one_test(program: Path):
+    (one,) = starts(path="/nfs/{fabric}")
+    paths = [told(one, Place(program, fabric))["--path"] for fabric in lab_of(4).fabrics]
+    assert paths == ["/nfs/fast-ethernet", "/nfs/myrinet"]
+    assert one.parameters["path"] == "/nfs/{fabric}"
+
+
 def test_it_needs_an_interface_to_serve_at_but_not_for_files(program: Path):
     place = Place(program, Fabric(name="memory"))
     with pytest.raises(EnvironmentLacks, match="fabric memory has no interface"):
@@ -125,6 +132,7 @@ def test_there_is_one_rank_on_a_node_and_one_that_serves():
         ({"total": "3MB", "block": "2MB"}, "found 3000000 B, needed 1 to 1000000 times the block of 2000000 B"),
         ({"total": "1GiB", "block": 64}, "needed 1 to 1000000 times the block of 64 B"),
         ({"path": "nfs"}, "found 'nfs', needed the whole path of a folder that every node mounts"),
+        ({"path": "/nfs/{fabrik}"}, "found {fabrik} in '/nfs/{fabrik}', which stands for nothing; there is {fabric}"),
         ({"file_system": "any"}, "file_system: it is that of `path`, which is missing"),
         ({"clients": 4}, "clients"),
     ],

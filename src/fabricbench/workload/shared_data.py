@@ -6,7 +6,7 @@ blocks = 4                   # of each client in a pass; default 1; may be a lis
 total = "200MB"              # in place of blocks: bytes of each client in a pass
 mode = "both"                # "read" (default), "write", or both, one pass after the other; may be a list
 ranks = [4]                  # default "all": one on each node, of which the first serves and the others are clients
-path = "/nfs/scratch"        # a folder of a file system that all nodes mount: all ranks are clients of that instead
+path = "/nfs/{fabric}"       # a folder of a file system that all nodes mount, by each fabric: all ranks are clients of that
 file_system = "any"          # default "network": a folder of one machine alone is refused
 repetitions = 3              # runs in one start
 
@@ -15,6 +15,7 @@ It is judged by the rate of all clients together, in MB/s. Wrong bytes are no fa
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import product
@@ -62,9 +63,18 @@ Blocks = Annotated[int, Field(ge=1, le=MOST_BLOCKS)]
 
 def _on_every_node(path: str) -> str:
     if not path.startswith("/") or "\0" in path:
-        raise ValueError(f"found {path!r}, needed the whole path of a folder that every node mounts: /nfs/scratch, say")
+        raise ValueError(
+            f"found {path!r}, needed the whole path of a folder that every node mounts: /nfs/{FABRIC}, say"
+        )
+    if unknown := re.search(r"\{[^{}]*\}", path.replace(FABRIC, "")):
+        raise ValueError(
+            f"found {unknown[0]} in {path!r}, which stands for nothing; there is {FABRIC}, the fabric's name"
+        )
     return path
 
+
+FABRIC = "{fabric}"
+"""In a path: the name of the fabric under test, for a file system goes the way that it was mounted."""
 
 Folder = Annotated[str, AfterValidator(_on_every_node)]
 
@@ -94,7 +104,8 @@ class SharedDataStart(KernelProgramStart):
     def options(self, place: Place) -> Mapping[str, object]:
         """Return its parameters; EnvironmentLacks where there is no interface whose address a server could have."""
         if self.path is not None:
-            return {**self.values, "file-system": self.file_system}
+            path = self.path.replace(FABRIC, place.fabric.name)
+            return {**self.values, "path": path, "file-system": self.file_system}
         if not place.fabric.has_interface:
             raise EnvironmentLacks(
                 f"fabric {place.fabric.name} has no interface, and {KIND} is to be served from an address there",

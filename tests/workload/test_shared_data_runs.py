@@ -112,6 +112,7 @@ def test_files_are_read_and_written_and_the_cache_is_told(block: int, tmp_path: 
     found = parsed(tmp_path, one)
     assert found.fixed["cache"] == run.facts["cache"] in OF_CACHE
     assert found.figures[1].name == f"reading, {OF_CACHE[run.facts['cache']]}"
+    assert LEADER_BYTES not in found.told.values  # all ranks are on one machine: nothing proves a path
 
 
 def test_of_files_that_stay_in_memory_the_cache_is_told_to_be_kept(tmp_path: Path):

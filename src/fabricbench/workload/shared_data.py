@@ -135,11 +135,17 @@ class SharedDataStart(KernelProgramStart):
         yield LEADER_BYTES, sum(run.values.get(LEADER_BYTES) or 0.0 for run in runs)
 
     def parse(self, output: Output) -> Parsed | None:
-        """Return its record, without a share of MPI's in its time: what it moves does not go over MPI."""
+        """Return its record without what it cannot tell.
+
+        That is a share of MPI's in its time, which moves none of its data, and what must have crossed an interface where files are
+        those of one machine.
+        """
         parsed = super().parse(output)
         if parsed is None:
             return None
-        values = {name: value for name, value in parsed.told.values.items() if name != COMMUNICATION_SHARE}
+        is_on_one_machine = len({info.host for info in parsed.told.ranks}) < 2
+        unknown = {COMMUNICATION_SHARE, *((LEADER_BYTES,) if self.path is not None and is_on_one_machine else ())}
+        values = {name: value for name, value in parsed.told.values.items() if name not in unknown}
         return replace(parsed, told=replace(parsed.told, values=values), communication_share=None)
 
     @property

@@ -60,6 +60,11 @@ constexpr std::string_view word_of(Cache cache) {
   return words[static_cast<std::size_t>(cache)];
 }
 
+void remove_all(const std::string& path) {
+  std::error_code ignored;  // another rank may be removing it
+  std::filesystem::remove_all(path, ignored);
+}
+
 /// Of all ranks the one that memory may have helped most. Collective.
 Cache worst(Cache own, MPI_Comm communicator) {
   int value = static_cast<int>(own);
@@ -191,16 +196,17 @@ SharedFolder::SharedFolder(MPI_Comm communicator, const std::string& path) : pat
   MPI_Comm_rank(communicator, &rank);
   if (rank == 0 && mkdtemp(path_.data()) == nullptr) fail_with_errno("mkdtemp(" + path_ + ")", advice);
   MPI_Bcast(path_.data(), static_cast<int>(path_.size()), MPI_CHAR, 0, communicator);
-  if (access(path_.c_str(), W_OK) == 0) return;
+  int is_everywhere = access(path_.c_str(), W_OK) == 0 ? 1 : 0;
+  MPI_Allreduce(MPI_IN_PLACE, &is_everywhere, 1, MPI_INT, MPI_MIN, communicator);
+  if (is_everywhere == 1) return;
+  remove_all(path_);
   throw Failure(FailureCode::error,
-                path_ + ", which rank 0 has made, is not here, or may not be written: `path` must be one " +
-                    "folder that all nodes mount");
+                path_ +
+                    ", which rank 0 has made, is not on every node, or may not be written there: the "
+                    "path must lead to one folder that all nodes mount");
 }
 
-SharedFolder::~SharedFolder() {
-  std::error_code ignored;  // another rank may be removing it
-  std::filesystem::remove_all(path_, ignored);
-}
+SharedFolder::~SharedFolder() { remove_all(path_); }
 
 std::string SharedFolder::file(std::string_view name, int rank) const {
   return path_ + "/" + std::string(name) + "-" + std::to_string(rank);

@@ -7,8 +7,8 @@
 // the server or, of files, by the next rank when the pass is over.
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <span>
 #include <string>

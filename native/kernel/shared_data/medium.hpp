@@ -23,7 +23,7 @@ inline Stretch stretch_of(int client, std::uint64_t block_bytes, std::uint64_t b
   return {block_bytes, blocks, static_cast<std::uint64_t>(client) * block_bytes * blocks};
 }
 
-/// Each call is collective but move(), which is what is timed. Throws Failure.
+/// What is timed is move(); prepare() and take_wrong_blocks() are collective. All three throw Failure.
 class Medium {
  public:
   virtual ~Medium() = default;

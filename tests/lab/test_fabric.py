@@ -20,6 +20,21 @@ def test_atm_carries_what_was_published_within_half_a_percent():
     assert atm.wire.payload_rate_bit_s(Layer.TCP, 2**20, atm.mtu) == pytest.approx(published_bit_s, rel=0.005)
 
 
+def one_way_s(fabric: EmulatedFabric, message_bytes: int) -> float:
+    """A message over TCP on idle links, in as many frames as it needs, without what hosts take."""
+    rate_bit_s = fabric.wire.payload_rate_bit_s(Layer.TCP, 2**20, fabric.mtu)
+    assert rate_bit_s is not None
+    first_bytes = min(message_bytes, fabric.mtu - 52)
+    return fabric.added_delay_s(first_bytes + 52 + 14) + (message_bytes - first_bytes) * 8 / rate_bit_s
+
+
+def test_atm_overtakes_fast_ethernet_within_a_factor_of_two_of_the_16_kib_that_were_published():
+    ethernet, atm = PRESETS["fast-ethernet"], PRESETS["atm-oc3"]
+    assert one_way_s(ethernet, 8 * 1024) < one_way_s(atm, 8 * 1024)
+    assert one_way_s(atm, 32 * 1024) < one_way_s(ethernet, 32 * 1024)
+    assert atm.sources["delay_s"].startswith("built from salamon-mink-nist")
+
+
 def test_fast_ethernet_carries_what_was_published_within_one_percent():
     ethernet = PRESETS["fast-ethernet"]
     published_bit_s = 94.85e6

@@ -51,7 +51,8 @@ Switching parse_switching(ObjectReader& top) {
   const std::string text = top.text("switching");
   if (text == "store-and-forward") return Switching::store_and_forward;
   if (text == "cut-through") return Switching::cut_through;
-  throw InputError("switching", "must be \"store-and-forward\" or \"cut-through\", found \"" + text + "\"");
+  if (text == "none") return Switching::none;
+  throw InputError("switching", "must be \"store-and-forward\", \"cut-through\" or \"none\", found \"" + text + "\"");
 }
 
 Wire parse_wire(ObjectReader& top) {
@@ -83,6 +84,45 @@ void parse_port(ObjectReader port, const PortTiming& of_fabric, Config& config) 
   port.refuse_unknown();
 }
 
+void parse_segments(ObjectReader& top, FabricTiming& timing) {
+  const json* segments = top.find_given("segments");
+  if (segments == nullptr) return;
+  if (!segments->is_array()) throw InputError("segments", "must be a list");
+  for (std::size_t i = 0; i < segments->size(); ++i) {
+    ObjectReader segment((*segments)[i], "segments[" + std::to_string(i) + "]");
+    timing.segments.push_back({segment.rounded("line_rate_bit_s", {1'000, kLargestRateBitS}),
+                               segment.rounded("latency_ns", {0, kLargestDelayNs})});
+    segment.refuse_unknown();
+  }
+}
+
+Route parse_route(const json& told, const std::string& path, std::size_t segments) {
+  if (!told.is_array()) throw InputError(path, "must be a list of segments");
+  Route route;
+  for (const json& segment : told) {
+    const Range known{0, static_cast<std::int64_t>(segments) - 1};
+    route.push_back(static_cast<std::uint32_t>(read_integer(segment, path, known)));
+  }
+  return route;
+}
+
+void parse_routes(ObjectReader& top, FabricTiming& timing) {
+  const json* routes = top.find_given("routes");
+  if (routes == nullptr) return;
+  const auto is_one_for_each_port = [&](const json& list) {
+    return list.is_array() && list.size() == timing.ports.size();
+  };
+  if (!is_one_for_each_port(*routes)) throw InputError("routes", "must be a list with an entry for each port");
+  for (std::size_t from = 0; from < routes->size(); ++from) {
+    const std::string path = "routes[" + std::to_string(from) + "]";
+    if (!is_one_for_each_port((*routes)[from])) throw InputError(path, "must be a list with a route to each port");
+    timing.routes.emplace_back();
+    for (const json& route : (*routes)[from]) {
+      timing.routes.back().push_back(parse_route(route, path, timing.segments.size()));
+    }
+  }
+}
+
 }  // namespace
 
 Config parse_config(const std::string& text) {
@@ -112,6 +152,12 @@ Config parse_config(const std::string& text) {
   for (std::size_t i = 0; i < ports.size(); ++i) {
     parse_port(ObjectReader(ports[i], "ports[" + std::to_string(i) + "]"), of_fabric, config);
   }
+  if (config.timing.switching == Switching::none && ports.size() != 2) {
+    throw InputError("switching",
+                     "is \"none\", a cable between two ports, and there are " + std::to_string(ports.size()));
+  }
+  parse_segments(top, config.timing);
+  parse_routes(top, config.timing);
   top.refuse_unknown();
   return config;
 }

@@ -1,7 +1,7 @@
 // What the switch does with frames, turn by turn: takes them from the rings, asks the timing model when each is due,
-// sends it then. Templates over what a port reads from and writes to and over the clock, so that tests drive this very
-// loop with ports and a time of their own (native/tests/switch/forwarding_loop_test.cpp). Sleeping, and what needs a
-// system, is forwarder.hpp's.
+// over the segments of its route where there are any, sends it then. Templates over what a port reads from and writes
+// to and over the clock, so that tests drive this very loop with ports and a time of their own
+// (native/tests/switch/forwarding_loop_test.cpp). Sleeping, and what needs a system, is forwarder.hpp's.
 #pragma once
 
 #include <algorithm>
@@ -68,7 +68,8 @@ class ForwardingLoop {
         clock_(std::move(clock)),
         longest_frame_bytes_(config.mtu + kEthernetHeaderBytes),
         model_(config.timing),
-        lookahead_ns_(model_.lookahead_ns() - kVisibleAfterNs) {
+        lookahead_ns_(model_.lookahead_ns() - kVisibleAfterNs),
+        passed_(model_.segments()) {
     for (const PortConfig& port : config.ports) {
       table_.learn(port.mac, ports_.size());
       Ends& own = ends[ports_.size()];
@@ -131,6 +132,7 @@ class ForwardingLoop {
     Held frame;
     Crossing crossing;
     std::optional<std::size_t> to;  // nothing: flood
+    std::size_t segments_passed = 0;
   };
   struct Outgoing {
     Held frame;
@@ -193,24 +195,42 @@ class ForwardingLoop {
   void admit() {
     if (pending_ == 0) return;
     while (true) {
-      Port* next = nullptr;
-      for (Port& port : ports_) {
-        if (port.incoming.empty()) continue;
-        if (next == nullptr || port.incoming.front().crossing.ready_ns < next->incoming.front().crossing.ready_ns)
-          next = &port;
-      }
-      if (next == nullptr || next->incoming.front().crossing.ready_ns > horizon_ns_) return;
-      const Incoming incoming = next->incoming.front();
-      next->incoming.pop();
+      Fifo<Incoming>* next = nullptr;
+      const auto consider = [&next](Fifo<Incoming>& queue) {
+        if (queue.empty()) return;
+        if (next == nullptr || queue.front().crossing.ready_ns < next->front().crossing.ready_ns) next = &queue;
+      };
+      for (Port& port : ports_) consider(port.incoming);
+      for (Fifo<Incoming>& queue : passed_) consider(queue);
+      if (next == nullptr || next->front().crossing.ready_ns > horizon_ns_) return;
+      const Incoming incoming = next->front();
+      next->pop();
       if (incoming.to) {
-        admit_at(*incoming.to, incoming);
+        move_on(*incoming.to, incoming);
       } else {
         for (std::size_t to = 0; to < ports_.size(); ++to) {
-          if (to != incoming.frame.from) admit_at(to, incoming);
+          if (to != incoming.frame.from) move_on(to, incoming);
         }
       }
       release(incoming.frame);
     }
+  }
+
+  /// Over the next segment of its route, or, behind the last one, to the egress port.
+  void move_on(std::size_t to, const Incoming& incoming) {
+    const Route& route = model_.route(incoming.frame.from, to);
+    if (incoming.segments_passed == route.size()) {
+      admit_at(to, incoming);
+      return;
+    }
+    const std::uint32_t segment = route[incoming.segments_passed];
+    const std::optional<Crossing> crossing = model_.pass(segment, incoming.crossing);
+    if (!crossing) {
+      statistics_.ports[to].dropped.count(incoming.frame.bytes);
+      return;
+    }
+    hold(incoming.frame);
+    passed_[segment].push({incoming.frame, *crossing, to, incoming.segments_passed + 1});
   }
 
   void admit_at(std::size_t to, const Incoming& incoming) {
@@ -225,8 +245,7 @@ class ForwardingLoop {
       statistics_.ports[to].dropped.count(incoming.frame.bytes);
       return;
     }
-    ports_[incoming.frame.from].ring.hold(incoming.frame.slot);
-    ++pending_;
+    hold(incoming.frame);
     port.outgoing.push({incoming.frame, *release_ns});
   }
 
@@ -297,6 +316,11 @@ class ForwardingLoop {
     return send_cost_.estimate_ns(frame_bytes) + kCrossingsNs;
   }
 
+  void hold(const Held& frame) {
+    ports_[frame.from].ring.hold(frame.slot);
+    ++pending_;
+  }
+
   void release(const Held& frame) {
     ports_[frame.from].ring.release(frame.slot);
     --pending_;
@@ -310,6 +334,7 @@ class ForwardingLoop {
   ForwardingTable table_;
   SendCost send_cost_;
   std::vector<Port> ports_;
+  std::vector<Fifo<Incoming>> passed_;  // by segment: what has crossed it, in the order of ready_ns
   std::size_t pending_ = 0;
   std::int64_t now_ns_ = 0;
   std::int64_t sent_ns_ = kNever;  // when the last turn began to send

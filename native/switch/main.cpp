@@ -39,8 +39,8 @@ using fabricbench::FailureCode;
 constexpr const char* kUsage =
     "usage: fabricbench-switch CONFIG.json\n\n"
     "Emulates a switch between interfaces of this network namespace (the switch-side ends of veth pairs): line rate,\n"
-    "propagation delay, store-and-forward or cut-through, port buffers with drop-tail. Prints `ready` when it "
-    "forwards.\n"
+    "propagation delay, store-and-forward or cut-through, port buffers with drop-tail; or a cable between two of\n"
+    "them, or links between nodes that frames share on their routes. Prints `ready` when it forwards.\n"
     "SIGUSR1 writes the status file, SIGTERM writes it and ends. Needs CAP_NET_RAW in the namespace.\n\n"
     "Exit codes: 0 ended by SIGTERM, 2 the configuration is wrong, 3 an interface or a permission is missing.\n\n"
     "Example: {\"name\": \"fe\", \"ports\": [{\"interface\": \"p0\", \"mac\": \"02:00:00:00:00:01\"},\n"

@@ -8,6 +8,22 @@ namespace {
 
 constexpr std::int64_t kBitNanoseconds = 8 * 1'000'000'000LL;  // wire bytes x this / (bit/s) = ns
 
+/// Longer than any frame takes, and short enough to be added to any time.
+constexpr std::int64_t kEndlessLookaheadNs = 1'000'000'000;
+
+/// What of a frame has to be there before it is passed on.
+std::int64_t bytes_before_forwarding(Switching switching, const Wire& wire, std::int64_t wire_bytes) {
+  switch (switching) {
+    case Switching::store_and_forward:
+      return wire_bytes;
+    case Switching::cut_through:
+      return std::min(wire_bytes, wire.header_bytes());
+    case Switching::none:
+      return 0;
+  }
+  return wire_bytes;
+}
+
 }  // namespace
 
 Link::Occupation Link::occupy(std::int64_t earliest_ns, std::int64_t wire_bytes, std::int64_t not_before_ns) {
@@ -35,14 +51,17 @@ TimingModel::TimingModel(const FabricTiming& timing)
       switch_latency_ns_(timing.switch_latency_ns),
       port_buffer_bytes_(timing.port_buffer_bytes),
       host_queue_bytes_(timing.host_queue_bytes),
+      routes_(timing.routes),
       lookahead_ns_(std::numeric_limits<std::int64_t>::max()) {
-  const std::int64_t least_bytes = wire_.wire_bytes(0);
-  const std::int64_t read_bytes =
-      switching_ == Switching::cut_through ? std::min(least_bytes, wire_.header_bytes()) : least_bytes;
+  const std::int64_t read_bytes = bytes_before_forwarding(switching_, wire_, wire_.wire_bytes(0));
   for (const PortTiming& port : timing.ports) {
     ports_.push_back({Link(port.line_rate_bit_s), Link(port.line_rate_bit_s), port.delay_up_ns, port.delay_down_ns});
     lookahead_ns_ = std::min(
         lookahead_ns_, ports_.back().ingress.serialisation_ns(read_bytes) + port.delay_up_ns + switch_latency_ns_);
+  }
+  if (switching_ == Switching::none) lookahead_ns_ = kEndlessLookaheadNs;
+  for (const SegmentTiming& segment : timing.segments) {
+    segments_.push_back({Link(segment.line_rate_bit_s), segment.latency_ns});
   }
 }
 
@@ -54,14 +73,26 @@ std::optional<Crossing> TimingModel::offer(std::size_t port, std::int64_t arriva
   const std::int64_t behind_ns = from.delay_up_ns + switch_latency_ns_;
   const std::int64_t tail_ns = carried.end_ns + behind_ns;
   if (switching_ == Switching::store_and_forward) return Crossing{tail_ns, tail_ns, wire_bytes};
-  const std::int64_t header_ns = from.ingress.serialisation_ns(std::min(wire_bytes, wire_.header_bytes()));
+  const std::int64_t header_ns = from.ingress.serialisation_ns(bytes_before_forwarding(switching_, wire_, wire_bytes));
   return Crossing{carried.start_ns + header_ns + behind_ns, tail_ns, wire_bytes};
+}
+
+bool TimingModel::has_room(const Link& link, const Crossing& crossing) const {
+  const std::int64_t waiting_bytes = link.backlog_bytes(crossing.ready_ns);
+  return waiting_bytes == 0 || waiting_bytes + crossing.wire_bytes <= port_buffer_bytes_;
+}
+
+std::optional<Crossing> TimingModel::pass(std::size_t segment, const Crossing& crossing) {
+  Segment& own = segments_[segment];
+  if (!has_room(own.link, crossing)) return std::nullopt;
+  const Link::Occupation carried = own.link.occupy(crossing.ready_ns, crossing.wire_bytes);
+  return Crossing{carried.start_ns + own.latency_ns, std::max(carried.end_ns, crossing.tail_ns) + own.latency_ns,
+                  crossing.wire_bytes};
 }
 
 std::optional<std::int64_t> TimingModel::admit(std::size_t port, const Crossing& crossing) {
   Port& to = ports_[port];
-  const std::int64_t waiting_bytes = to.egress.backlog_bytes(crossing.ready_ns);
-  if (waiting_bytes > 0 && waiting_bytes + crossing.wire_bytes > port_buffer_bytes_) return std::nullopt;
+  if (!has_room(to.egress, crossing)) return std::nullopt;
   // A faster egress link that cut through too soon would run dry: it ends no sooner than the tail allows.
   return to.egress.occupy(crossing.ready_ns, crossing.wire_bytes, crossing.tail_ns).end_ns + to.delay_down_ns;
 }

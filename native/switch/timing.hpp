@@ -1,10 +1,13 @@
 // When a frame gets where: the timing model of a switch and its links. Pure, no I/O, no clock. How many bytes a frame
 // takes on a link is the twin of testbed/wire.py.
 //
-// A frame passes two stages, each of which must see frames in the order of time:
+// A frame passes stages, each of which must see frames in the order of time:
 //   offer(ingress port, arrival)  the host's link carries it to the switch: when could it be forwarded?
+//   pass(segment, crossing)       a link that others share carries it on: when could it be forwarded behind that one?
 //   admit(egress port, crossing)  the egress link carries it to the other host: when does its last bit get there?
-// The caller (forwarder.hpp) calls offer() as frames come and admit() in the order of `ready_ns` over all ports.
+// The caller (forwarding_loop.hpp) calls offer() as frames come, and pass() for each segment of a frame's route, then
+// admit(), in the order of `ready_ns` over all frames. Behind a switch every route is empty; in a torus of rings it has
+// the segments between neighbours.
 //
 // All times are whole nanoseconds of one clock. A link carries the fraction that a division leaves over into its next
 // frame, so that a million frames take what a million frames must, to the nanosecond.
@@ -45,7 +48,8 @@ struct Wire {
   [[nodiscard]] std::int64_t header_bytes() const { return cell ? cell->cell_bytes : 64; }
 };
 
-enum class Switching { store_and_forward, cut_through };
+/// `none` is a cable between two ports: a frame is on the second port's link as soon as it is on the first one's.
+enum class Switching { store_and_forward, cut_through, none };
 
 /// One direction of one link: serves frames one after another at its line rate.
 class Link {
@@ -78,6 +82,15 @@ struct PortTiming {
   std::int64_t delay_down_ns;  // and back
 };
 
+/// A link between two nodes of a ring, in its one direction. `latency_ns` is added to each frame that crosses it.
+struct SegmentTiming {
+  std::int64_t line_rate_bit_s;
+  std::int64_t latency_ns;
+};
+
+/// The segments that a frame crosses, in their order.
+using Route = std::vector<std::uint32_t>;
+
 struct FabricTiming {
   Wire wire;
   Switching switching = Switching::store_and_forward;
@@ -85,11 +98,13 @@ struct FabricTiming {
   std::int64_t port_buffer_bytes = 0;  // wire bytes an egress port may have waiting, the frame on the wire included
   std::int64_t host_queue_bytes = 0;   // the same for the host's interface
   std::vector<PortTiming> ports;
+  std::vector<SegmentTiming> segments;
+  std::vector<std::vector<Route>> routes;  // [from][to]; empty: no frame crosses a segment
 };
 
 /// A frame that is on its way through the switch.
 struct Crossing {
-  std::int64_t ready_ns;  // when the egress link may start to send it
+  std::int64_t ready_ns;  // when the next link may start to send it
   std::int64_t tail_ns;   // when its last bit can be forwarded at the earliest
   std::int64_t wire_bytes;
 };
@@ -101,12 +116,23 @@ class TimingModel {
   /// A host hands over a frame at `arrival_ns`; nothing is returned where the host's queue is full.
   std::optional<Crossing> offer(std::size_t port, std::int64_t arrival_ns, std::int64_t frame_bytes);
 
+  /// The segments between two ports.
+  [[nodiscard]] const Route& route(std::size_t from, std::size_t to) const {
+    return routes_.empty() ? no_route_ : routes_[from][to];
+  }
+  [[nodiscard]] std::size_t segments() const { return segments_.size(); }
+
+  /// A segment carries the frame on; nothing is returned where more waits for it than a port's buffer holds. It is
+  /// shared in pieces of packets: a frame that comes in slowly takes no more of it than its bytes.
+  std::optional<Crossing> pass(std::size_t segment, const Crossing& crossing);
+
   /// Returns when the frame is received behind `port`, or nothing where the port's buffer is full (drop-tail). An empty
   /// port takes any frame, however small its buffer.
   std::optional<std::int64_t> admit(std::size_t port, const Crossing& crossing);
 
   /// The shortest time from any arrival to its `ready_ns`: a frame that has not arrived by now cannot be ready before
-  /// now + lookahead, so whatever is ready by then may be admitted in order (Chandy and Misra, 1979).
+  /// now + lookahead, so whatever is ready by then may be admitted in order (Chandy and Misra, 1979). Without a switch
+  /// it is as good as endless: each end hears one other, whose frames are in order by themselves.
   [[nodiscard]] std::int64_t lookahead_ns() const { return lookahead_ns_; }
 
  private:
@@ -122,7 +148,17 @@ class TimingModel {
   std::int64_t switch_latency_ns_;
   std::int64_t port_buffer_bytes_;
   std::int64_t host_queue_bytes_;
+  struct Segment {
+    Link link;
+    std::int64_t latency_ns;
+  };
+
+  /// Whether so many bytes more find room behind what waits for a link at that time.
+  [[nodiscard]] bool has_room(const Link& link, const Crossing& crossing) const;
   std::vector<Port> ports_;
+  std::vector<Segment> segments_;
+  std::vector<std::vector<Route>> routes_;
+  Route no_route_;
   std::int64_t lookahead_ns_;
 };
 

@@ -73,6 +73,41 @@ TEST(Config, NamesTheKeyThatIsWrong) {
   EXPECT_NE(refusal_of(with("/cpu", "zero")).find("cpu"), std::string::npos);
 }
 
+TEST(Config, ReadsACableBetweenTwoPortsAndNoMore) {
+  EXPECT_EQ(parse_config(with("/switching", "none").dump()).timing.switching, Switching::none);
+  json config = with("/switching", "none");
+  config["ports"].push_back({{"interface", "p2"}, {"mac", "02:00:00:00:00:03"}});
+  EXPECT_EQ(refusal_of(config), "switching: is \"none\", a cable between two ports, and there are 3");
+}
+
+json routed() {
+  json config = valid();
+  config["segments"] = {{{"line_rate_bit_s", 6.4e9}, {"latency_ns", 100}},
+                        {{"line_rate_bit_s", 1e9}, {"latency_ns", 0}}};
+  config["routes"] = json::parse("[[[], [0, 1]], [[1], []]]");
+  return config;
+}
+
+TEST(Config, ReadsSegmentsAndTheRoutesOverThem) {
+  const FabricTiming timing = parse_config(routed().dump()).timing;
+  ASSERT_EQ(timing.segments.size(), 2U);
+  EXPECT_EQ(timing.segments[0].line_rate_bit_s, 6'400'000'000);
+  EXPECT_EQ(timing.segments[0].latency_ns, 100);
+  EXPECT_EQ(timing.routes[0][1], (Route{0, 1}));
+  EXPECT_EQ(timing.routes[1][0], (Route{1}));
+  EXPECT_TRUE(parse_config(valid().dump()).timing.routes.empty());
+}
+
+TEST(Config, ARouteOverASegmentThatIsNotThereIsRefused) {
+  json config = routed();
+  config["routes"][0][1][1] = 2;
+  EXPECT_NE(refusal_of(config).find("routes[0]"), std::string::npos);
+  config["routes"][0].erase(1);
+  EXPECT_EQ(refusal_of(config), "routes[0]: must be a list with a route to each port");
+  config["routes"] = json::array();
+  EXPECT_EQ(refusal_of(config), "routes: must be a list with an entry for each port");
+}
+
 TEST(Config, RefusesUnknownKeysAtEachLevel) {
   EXPECT_TRUE(refusal_of(with("/line_rate", 1)).starts_with("line_rate: is not a known key"));
   EXPECT_TRUE(refusal_of(with("/ports/0/delay", 1)).starts_with("ports[0].delay: is not a known key"));

@@ -227,6 +227,68 @@ TEST(ForwardingLoop, AnInterfaceThatIsDownIsNotTriedAgain) {
   EXPECT_EQ(statistics->ports[0].dropped.frames.value(), 0U);
 }
 
+/// Four ports on a ring of segments, each of which leads from a port to the next.
+Config ring_of(std::int64_t line_rate_bit_s, std::int64_t segment_rate_bit_s, std::int64_t latency_ns) {
+  Config config = config_of(line_rate_bit_s, 5'000, Switching::cut_through);
+  config.timing.segments.assign(kPorts, {segment_rate_bit_s, latency_ns});
+  config.timing.routes.assign(kPorts, std::vector<Route>(kPorts));
+  for (std::uint32_t from = 0; from < kPorts; ++from) {
+    for (std::uint32_t hops = 1; hops < kPorts; ++hops) {
+      Route& route = config.timing.routes[from][(from + hops) % kPorts];
+      for (std::uint32_t hop = 0; hop < hops; ++hop) route.push_back((from + hop) % kPorts);
+    }
+  }
+  return config;
+}
+
+TEST(ForwardingLoop, FlowsOverOneSegmentShareItAndNoneIsLostOrOutOfOrder) {
+  constexpr std::int64_t kRate = 1'000'000'000;
+  constexpr int kFrames = 500;
+  const std::int64_t frame_ns = 1538 * 8 * 1'000'000'000LL / kRate;
+  const Config config = ring_of(kRate, kRate, 200);
+  World world;
+  for (int i = 0; i < kFrames; ++i) {
+    world.add(0, {kStartNs + i * frame_ns, 1514, 2});  // over segments 0 and 1
+    world.add(1, {kStartNs + i * frame_ns, 1514, 3});  // over segments 1 and 2
+  }
+  auto statistics = std::make_unique<Statistics>(kPorts);
+  run(world, config, *statistics);
+  for (const std::size_t to : {2U, 3U}) {
+    EXPECT_EQ(statistics->ports[to].sent.frames.value(), static_cast<std::uint64_t>(kFrames));
+    EXPECT_EQ(statistics->ports[to].dropped.frames.value(), 0U);
+    EXPECT_EQ(statistics->ports[to].out_of_order_frames.value(), 0U);
+  }
+  EXPECT_GE(world.now_ns, kStartNs + 2 * kFrames * frame_ns);
+  EXPECT_LT(world.now_ns, kStartNs + 2 * (kFrames + 10) * frame_ns);
+}
+
+TEST(ForwardingLoop, FlowsOverSegmentsOfTheirOwnTakeNoLongerThanOne) {
+  constexpr std::int64_t kRate = 100'000'000;
+  constexpr int kFrames = 100;
+  const std::int64_t frame_ns = 1538 * 8 * 1'000'000'000LL / kRate;
+  World world;
+  for (int i = 0; i < kFrames; ++i) {
+    for (std::uint32_t from = 0; from < kPorts; ++from) {
+      world.add(from, {kStartNs + i * frame_ns, 1514, (from + 1) % kPorts});
+    }
+  }
+  auto statistics = std::make_unique<Statistics>(kPorts);
+  run(world, ring_of(kRate, kRate, 200), *statistics);
+  for (const PortCounters& port : statistics->ports) {
+    EXPECT_EQ(port.sent.frames.value(), static_cast<std::uint64_t>(kFrames));
+  }
+  EXPECT_LT(world.now_ns, kStartNs + (kFrames + 5) * frame_ns);
+}
+
+TEST(ForwardingLoop, AFrameToNobodyKnownReachesAllOverTheirRoutes) {
+  World world;
+  world.add(0, {kStartNs, 60, 100});
+  auto statistics = std::make_unique<Statistics>(kPorts);
+  run(world, ring_of(1'000'000'000, 1'000'000'000, 200), *statistics);
+  EXPECT_TRUE(world.sent[0].empty());
+  for (std::size_t to = 1; to < kPorts; ++to) EXPECT_EQ(world.sent[to].size(), 1U);
+}
+
 TEST(ForwardingLoop, AFullPortBufferIsADropOfTheFabric) {
   Config config = config_of(1'000'000'000, 500, Switching::store_and_forward);
   config.timing.port_buffer_bytes = 10 * 1538;

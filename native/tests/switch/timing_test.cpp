@@ -167,6 +167,88 @@ TEST(Timing, CutThroughReadyTimesOfAPortAreInOrder) {
   }
 }
 
+FabricTiming cable(std::int64_t line_rate_bit_s = kFast) {
+  FabricTiming timing = fabric(Switching::none, line_rate_bit_s);
+  timing.ports.assign(2, {line_rate_bit_s, kDelayNs, 0});
+  return timing;
+}
+
+TEST(Timing, ACableSerialisesOnceAndHasOneDelay) {
+  EXPECT_EQ(delay_through(cable(), kFull), kFullNs + kDelayNs);
+  EXPECT_EQ(delay_through(cable(), 42), 84 * 80 + kDelayNs);
+}
+
+TEST(Timing, FramesOnACableLeaveALineRateApartAndNoneIsDropped) {
+  FabricTiming timing = cable(kMyrinet);
+  timing.port_buffer_bytes = 1538;
+  TimingModel model(timing);
+  for (std::int64_t i = 1; i <= 500; ++i) {
+    const auto release_ns = model.admit(1, model.offer(0, kStart, kFull).value());
+    ASSERT_TRUE(release_ns.has_value());
+    EXPECT_NEAR(static_cast<double>(*release_ns - kStart - kDelayNs), static_cast<double>(i) * 1538 * 8 / 1.28, 1.0);
+  }
+}
+
+constexpr std::int64_t kHopNs = 3'000;
+
+/// Three ports on a ring: port i is followed by segment i, which leads to port i + 1.
+FabricTiming ring(std::int64_t segment_rate_bit_s) {
+  FabricTiming timing = fabric(Switching::cut_through);
+  timing.segments.assign(3, {segment_rate_bit_s, kHopNs});
+  timing.routes = {{{}, {0}, {0, 1}}, {{1, 2}, {}, {1}}, {{2}, {2, 0}, {}}};
+  return timing;
+}
+
+std::int64_t delay_around(TimingModel& model, std::size_t from, std::size_t to, std::int64_t frame_bytes) {
+  Crossing crossing = model.offer(from, kStart, frame_bytes).value();
+  for (const std::uint32_t segment : model.route(from, to)) crossing = model.pass(segment, crossing).value();
+  return model.admit(to, crossing).value() - kStart;
+}
+
+TEST(Timing, EachSegmentOfARouteAddsItsLatency) {
+  const std::int64_t without_ns = delay_through(fabric(Switching::cut_through), kFull);
+  TimingModel near(ring(kFast));
+  EXPECT_EQ(delay_around(near, 0, 1, kFull), without_ns + kHopNs);
+  TimingModel far(ring(kFast));
+  EXPECT_EQ(delay_around(far, 0, 2, kFull), without_ns + 2 * kHopNs);
+}
+
+TEST(Timing, ASlowSegmentHoldsUpTheTailOnceHoweverOftenItIsCrossed) {
+  TimingModel model(ring(kFast / 2));
+  const std::int64_t header_ns = 64 * 80;
+  EXPECT_EQ(delay_around(model, 0, 2, kFull), header_ns + 2 * kFullNs + 2 * kHopNs + 2 * kDelayNs);
+}
+
+TEST(Timing, TwoFlowsShareTheSegmentThatBothCross) {
+  TimingModel model(ring(kFast));
+  const std::int64_t alone_ns = delay_around(model, 0, 2, kFull);            // over segments 0 and 1
+  const Crossing crossing = model.offer(1, kStart + kHopNs, kFull).value();  // ready with the other, over segment 1
+  EXPECT_EQ(model.admit(2, model.pass(1, crossing).value()).value() - kStart, alone_ns + kFullNs);
+}
+
+TEST(Timing, FlowsOverSegmentsOfTheirOwnDoNotWait) {
+  TimingModel model(ring(kFast));
+  const std::int64_t alone_ns = delay_around(model, 0, 1, kFull);
+  EXPECT_EQ(delay_around(model, 1, 2, kFull), alone_ns);
+  EXPECT_EQ(delay_around(model, 2, 0, kFull), alone_ns);
+}
+
+TEST(Timing, AFastSegmentHasRoomForOthersWhileAFrameTricklesIn) {
+  TimingModel model(ring(10 * kFast));
+  const std::int64_t first_ns = model.pass(1, {kStart, kStart + kFullNs, 1538}).value().ready_ns;
+  EXPECT_EQ(model.pass(1, {kStart, kStart + kFullNs, 1538}).value().ready_ns, first_ns + kFullNs / 10);
+}
+
+TEST(Timing, ASegmentDropsWhatItsBufferDoesNotHold) {
+  FabricTiming timing = ring(kFast);
+  timing.port_buffer_bytes = 4 * 1538;
+  TimingModel model(timing);
+  int taken = 0;
+  for (int i = 0; i < 6; ++i) taken += model.pass(0, {kStart, kStart, 1538}).has_value() ? 1 : 0;
+  EXPECT_EQ(taken, 4);
+  EXPECT_TRUE(model.pass(1, {kStart, kStart, 1538}).has_value());
+}
+
 TEST(Wire, AFullEthernetFrameTakes1538Bytes) { EXPECT_EQ(Wire{}.wire_bytes(1514), 1538); }
 
 TEST(Wire, AShortFrameTakesTheMinimum) {

@@ -34,14 +34,18 @@ PORT = 5001
 
 FRAME_BYTES = (64, 128, 256, 512, 1024, 1500)
 UDP_HEADERS_BYTES = 42
-DELAY_FABRICS = tuple(
-    f"{preset}:switching={switching},{rest}"
-    for preset, rest in (
-        ("fast-ethernet", "delay=5us,latency=0s"),
-        ("myrinet", "delay=5us,latency=0s,mtu=1500,overhead=24"),
-    )
-    for switching in ("store-and-forward", "cut-through")
+DELAY_FABRICS = (
+    *(
+        f"{preset}:switching={switching},{rest}"
+        for preset, rest in (
+            ("fast-ethernet", "delay=5us,latency=0s"),
+            ("myrinet", "delay=5us,latency=0s,mtu=1500,overhead=24"),
+        )
+        for switching in ("store-and-forward", "cut-through")
+    ),
+    *("fast-ethernet-crossover", "gigabit-crossover", "sci-torus:latency=5us"),
 )
+"""Both kinds of switching at two rates; cables; and a torus of two nodes, which are a hop apart."""
 
 RECEIVE = f"""
 import socket, time
@@ -181,7 +185,7 @@ def delay_table(rows: Sequence[Delay]) -> list[str]:
         off = row.median_s - row.asked_s
         verdict = "yes" if abs(off) <= DELAY_WITHIN_S else "**no**"
         lines.append(
-            f"| {format_bit_s(row.fabric.line_rate_bit_s)} | {row.fabric.switching.value} | {row.frame_bytes} B "
+            f"| {format_bit_s(row.fabric.line_rate_bit_s)} | {row.fabric.switching_words} | {row.frame_bytes} B "
             f"| {row.asked_s * 1e6:.2f} µs | {row.median_s * 1e6:.2f} µs | {off * 1e6:+.2f} µs "
             f"| {row.p10_s * 1e6:.2f}, {row.p90_s * 1e6:.2f} µs | {row.lost} | {verdict} |"
         )
@@ -207,11 +211,18 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=3.0, help="length of a stream")
     parser.add_argument("--repetitions", type=int, default=5, help="streams for each fabric")
     parser.add_argument("--count", type=int, default=2000, help="frames for each delay")
+    parser.add_argument(
+        "--fabrics", nargs="+", help="measure these alone, both streams and delays: presets with overrides"
+    )
     arguments = parser.parse_args()
+    given = tuple(map(parse_fabric, arguments.fabrics or ()))
     goes_first = go_before_other_sessions()
     load_before = os.getloadavg()[0]
-    goodputs = [measure_goodput(fabric, arguments.seconds, arguments.repetitions) for fabric in PRESETS.values()]
-    delays = [delay for text in DELAY_FABRICS for delay in measure_delays(parse_fabric(text), arguments.count)]
+    goodputs = [
+        measure_goodput(fabric, arguments.seconds, arguments.repetitions) for fabric in given or PRESETS.values()
+    ]
+    of_delays = given or map(parse_fabric, DELAY_FABRICS)
+    delays = [delay for fabric in of_delays for delay in measure_delays(fabric, arguments.count)]
     load = f"load {load_before:.1f} before and {os.getloadavg()[0]:.1f} after"
     sender = "iperf3" if which("iperf3") else "a sender of our own"
     print(f"Linux {platform.release()}, {os.cpu_count()} processors, {load};")

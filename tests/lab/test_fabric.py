@@ -4,13 +4,13 @@ import pytest
 
 from fabricbench.errors import UsageError
 from fabricbench.lab import PRESETS, EmulatedFabric, Switching, parse_fabric, parse_fabrics
-from fabricbench.lab.fabric import ASKED_FOR, FIGURES
+from fabricbench.lab.fabric import ASKED_FOR
 from fabricbench.model import Layer
 
 
 @pytest.mark.parametrize("preset", PRESETS.values(), ids=str)
 def test_each_figure_of_a_preset_names_its_source(preset: EmulatedFabric):
-    assert set(preset.sources) == set(FIGURES)
+    assert set(preset.sources) == set(preset.figures)
     assert all(preset.sources.values())
 
 
@@ -41,10 +41,30 @@ def test_fast_ethernet_carries_what_was_published_within_one_percent():
     assert ethernet.wire.payload_rate_bit_s(Layer.TCP, 2**20, ethernet.mtu) == pytest.approx(published_bit_s, rel=0.01)
 
 
-def test_a_full_frame_through_the_fast_ethernet_switch_is_delayed_as_published():
-    ethernet = PRESETS["fast-ethernet"]
-    crossover_cable_s = ethernet.wire.serialisation_s(1514) + ethernet.delay_s
-    assert 123e-6 <= ethernet.added_delay_s(1514) - crossover_cable_s <= 131e-6
+def test_the_fast_ethernet_switch_adds_to_a_full_frame_what_was_published_over_a_crossover_cable():
+    switched, cable = PRESETS["fast-ethernet"], PRESETS["fast-ethernet-crossover"]
+    assert cable.added_delay_s(1514) == cable.wire.serialisation_s(1514) + cable.delay_s
+    assert 123e-6 <= switched.added_delay_s(1514) - cable.added_delay_s(1514) <= 131e-6
+
+
+@pytest.mark.parametrize(
+    ("cable", "switched"),
+    [("fast-ethernet-crossover", "fast-ethernet"), ("gigabit-crossover", "gigabit-ethernet")],
+)
+def test_a_crossover_cable_is_the_switched_fabric_without_its_switch(cable: str, switched: str):
+    asked = parse_fabric(f"{switched}:switching=none,latency=0s")
+    assert PRESETS[cable].wire == asked.wire
+    assert PRESETS[cable].added_delay_s(64) == asked.added_delay_s(64)
+    assert PRESETS[cable].is_cable
+
+
+
+def test_each_hop_in_a_torus_adds_its_latency():
+    torus = parse_fabric("sci-torus:latency=2us")
+    assert torus.added_delay_s(1514, hops=3) - torus.added_delay_s(1514, hops=1) == pytest.approx(4e-6)
+    slow = parse_fabric("sci-torus:segment-rate=96Mbit/s")
+    assert slow.added_delay_s(9014) - slow.added_delay_s(64) == pytest.approx((9014 - 64) * 8 / 96e6)
+    assert slow.sources["segment_rate_bit_s"] == ASKED_FOR
 
 
 def test_overrides_replace_figures_and_say_so():
@@ -97,6 +117,11 @@ def test_one_preset_under_two_names_of_their_own_is_one_thing_in_two_conditions(
         ("myrinet:cell=53", "cell=53"),
         ("myrinet:buffer=100B", "does not hold one frame"),
         ("myrinet:name=My Net", "name"),
+        ("fast-ethernet:switching=none", "latency=0s"),
+        ("gigabit-crossover:n1.delay=5us", "one link for both"),
+        ("myrinet:columns=2", "take sci-torus"),
+        ("sci-torus:switching=store-and-forward", "cut-through"),
+        ("sci-torus:columns=0", "columns"),
         ("", "no fabric"),
     ],
 )

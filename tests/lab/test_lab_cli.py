@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from fabricbench.lab import Lab
+from fabricbench.lab import PRESETS, Lab
 from support.lab_outside import RunCli
 
 pytestmark = pytest.mark.lab
@@ -63,6 +63,8 @@ def test_what_a_killed_lab_left_is_dropped_and_said(run_cli: RunCli):
         (("up", "x"), "no fabric is asked for"),
         (("up", "x", "--fabric", "token-ring"), "no fabric preset 'token-ring'"),
         (("up", "x", "--fabric", "sci", "--nodes", "0"), "cannot be"),
+        (("up", "x", "--fabric", "gigabit-crossover"), "a cable between two nodes, and the lab has 4"),
+        (("up", "x", "--fabric", "sci-torus:columns=3"), "4 nodes make no torus of 3 columns"),
         (("up", "Not A Name", "--fabric", "sci"), "cannot be a lab's name"),
         (("down", "nowhere"), "no lab 'nowhere'"),
         (("down",), "which lab"),
@@ -80,4 +82,4 @@ def test_wrong_use_is_told_with_exit_code_2_and_what_to_do(run_cli: RunCli, argu
 def test_presets_are_shown_with_their_sources(run_cli: RunCli):
     assert "salamon-mink-nist" in run_cli("lab", "presets").stdout
     presets = json.loads(run_cli("lab", "presets", "--format", "json").stdout)
-    assert [preset["name"] for preset in presets] == ["fast-ethernet", "atm-oc3", "gigabit-ethernet", "myrinet", "sci"]
+    assert [preset["name"] for preset in presets] == list(PRESETS)

@@ -101,8 +101,35 @@ def test_the_switch_is_told_what_was_asked_for():
     json.dumps(told)
 
 
-def test_a_topology_survives_the_way_to_the_keeper():
-    topology = plan_lab("a", 2, FABRICS, [0, 1])
+def test_the_switch_is_told_that_a_cable_is_one_link(tmp_path: Path):
+    topology = plan_lab("a", 2, parse_fabrics("fast-ethernet-crossover:delay=3us"), [0, 1])
+    told = topology.switch_configuration(0, tmp_path / "status", tmp_path / "lateness")
+    assert (told["switching"], told["delay_ns"], told["switch_latency_ns"]) == ("none", 3000, 0)
+    assert isinstance(told["ports"], list)
+    assert [port["delay_down_ns"] for port in told["ports"]] == [0, 0]
+    with pytest.raises(UsageError, match="fast-ethernet-crossover is a cable between two nodes, and the lab has 3"):
+        plan_lab("a", 3, parse_fabrics("fast-ethernet-crossover"), [0, 1])
+
+
+def test_the_switch_is_told_the_segments_of_a_torus_and_every_route(tmp_path: Path):
+    topology = plan_lab("a", 4, parse_fabrics("sci-torus:latency=1us"), [0, 1])
+    told = topology.switch_configuration(0, tmp_path / "status", tmp_path / "lateness")
+    assert told["segments"] == [{"line_rate_bit_s": 6.4e9, "latency_ns": 1000}] * 8
+    assert told["switch_latency_ns"] == 0
+    assert told["routes"] == [
+        [[], [0], [4], [0, 5]],
+        [[1], [], [1, 4], [5]],
+        [[6], [2, 7], [], [2]],
+        [[3, 6], [7], [3], []],
+    ]
+    assert "routes" not in plan_lab("a", 4, FABRICS, [0, 1]).switch_configuration(0, tmp_path, tmp_path)
+    with pytest.raises(UsageError, match="4 nodes make no torus of 3 columns"):
+        plan_lab("a", 4, parse_fabrics("sci-torus:columns=3"), [0, 1])
+
+
+@pytest.mark.parametrize("fabric", ["myrinet", "sci-torus"])
+def test_a_topology_survives_the_way_to_the_keeper(fabric: str):
+    topology = plan_lab("a", 2, parse_fabrics(fabric), [0, 1])
     assert Topology.model_validate_json(topology.model_dump_json()) == topology
 
 

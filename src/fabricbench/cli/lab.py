@@ -16,7 +16,7 @@ from fabricbench.cli.output import say
 from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.lab import PRESETS, EmulatedFabric, Lab, LabStatus, crowding, drop_stale_labs, parse_each, running_labs
 from fabricbench.lab.agent import cpu_list
-from fabricbench.lab.fabric import FIGURES, KEYS
+from fabricbench.lab.fabric import KEYS
 from fabricbench.lab.topology import GUESTS_NOTE, Rdma
 from fabricbench.printable import PrintableConsole, printable
 from fabricbench.quantity import count, format_bit_s, format_bytes, format_seconds
@@ -189,7 +189,7 @@ def presets(form: FormatOption = Format.TEXT) -> None:
         for heading in ("key", "figure", "source"):
             table.add_column(heading)
         keys = {field: key for key, field in KEYS.items()}
-        for field in FIGURES:
+        for field in preset.figures:
             table.add_row(keys[field], _figure(preset, field), preset.sources[field])
         console.print(table, "")
     _say(f"override any with PRESET:KEY=VALUE,...; the keys are {', '.join(KEYS)}")
@@ -197,10 +197,12 @@ def presets(form: FormatOption = Format.TEXT) -> None:
 
 def _figure(fabric: EmulatedFabric, field: str) -> str:
     value = getattr(fabric, field)
-    if field == "line_rate_bit_s":
+    if field.endswith("_bit_s"):
         return format_bit_s(value, 5)
     if field.endswith("_s"):
         return format_seconds(value, 2) if value else "0"
+    if field == "columns":
+        return "most square" if value is None else str(value)
     if field == "cell":
         return "none" if value is None else f"{value.payload_bytes}/{value.cell_bytes}"
     return format_bytes(value) if field.endswith("_bytes") and value >= 0 else str(value)
@@ -243,7 +245,7 @@ def _print_status(lab: LabStatus) -> None:
             format_bit_s(asked.line_rate_bit_s, 5),
             format_seconds(asked.delay_s, 2) if asked.delay_s else "no delay",
         )
-        words = f"{rate}, {asked.switching.value}, {delay} a link, MTU {asked.mtu}{asked.link_words}"
+        words = f"{rate}, {asked.switching_words}, {delay} a link, MTU {asked.mtu}{asked.link_words}"
         console.print(f"{fabric.name} is emulated: {words}")
 
 

@@ -24,7 +24,10 @@ FIGURES = (
     "minimum_bytes",
     "cell",
 )
-"""The fields that say how the fabric behaves: a preset names the source of each."""
+"""The fields that say how every fabric behaves: a preset names the source of each."""
+
+TORUS_FIGURES = ("segment_rate_bit_s", "columns")
+"""Those that a torus of rings has beside."""
 
 KEYS = {
     "rate": "line_rate_bit_s",
@@ -36,6 +39,8 @@ KEYS = {
     "overhead": "overhead_bytes",
     "minimum": "minimum_bytes",
     "cell": "cell",
+    "segment-rate": "segment_rate_bit_s",
+    "columns": "columns",
     "name": "name",
 }
 """What can be written after a preset's name, and the field that it overrides."""
@@ -49,10 +54,11 @@ CUT_THROUGH_HEADER_BYTES = 64
 
 
 class Switching(StrEnum):
-    """When a switch begins to pass a frame on: after its last byte came in, or after its header."""
+    """When a switch begins to pass a frame on: after its last byte came in, or after its header. NONE: there is only a cable."""
 
     STORE_AND_FORWARD = "store-and-forward"
     CUT_THROUGH = "cut-through"
+    NONE = "none"
 
 
 class LinkChange(Model):
@@ -88,12 +94,14 @@ LINK_KEYS = {
 
 
 class EmulatedFabric(Model):
-    """One emulated interconnect: a switch with a link to each node.
+    """One emulated interconnect: a switch with a link to each node, a torus of rings, or a cable between two nodes.
 
-    `delay_s` is the propagation delay of one link; a path has two. `switch_latency_s` is what the switch adds to every frame
-    beside storing it. `overhead_bytes`, `minimum_bytes` and `cell` are those of `Wire`. `sources` says for each of `FIGURES`
-    where it comes from. `links` are the nodes (by number) whose link differs: a lab with a known fault. Fabrics with the same
-    `condition_of` are one thing before and after a change.
+    `delay_s` is the propagation delay of one link; a path has two, a cable is one. `switch_latency_s` is what the switch adds to
+    every frame beside storing it. `overhead_bytes`, `minimum_bytes` and `cell` are those of `Wire`. With `segment_rate_bit_s` the
+    nodes are in a torus (`lab/torus.py`) whose rings carry that between two neighbours; `switch_latency_s` is then what each such
+    hop adds, and `columns` None stands for the most square torus. `sources` says for each of `figures` where it comes from.
+    `links` are the nodes (by number) whose link differs: a lab with a known fault. Fabrics with the same `condition_of` are one
+    thing before and after a change.
     """
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=40)
@@ -109,6 +117,8 @@ class EmulatedFabric(Model):
     overhead_bytes: int = Field(ge=-14, le=1000)
     minimum_bytes: Bytes = Field(ge=0, le=1000)
     cell: CellTax | None = None
+    segment_rate_bit_s: BitPerSecond | None = Field(default=None, ge=1e6, le=400e9)
+    columns: int | None = Field(default=None, ge=1)
     sources: dict[str, str]
     links: dict[int, LinkChange] = {}
     condition_of: str = ""
@@ -118,6 +128,35 @@ class EmulatedFabric(Model):
         if self.port_buffer_bytes < self.wire.wire_bytes(self.mtu + ETHERNET_HEADER_BYTES):
             raise ValueError(f"a port buffer of {self.port_buffer_bytes} B does not hold one frame of MTU {self.mtu}")
         return self
+
+    @model_validator(mode="after")
+    def _is_a_switch_a_cable_or_a_torus(self) -> EmulatedFabric:
+        if self.is_cable and self.switch_latency_s:
+            raise ValueError("a cable has no switch: with switching=none write latency=0s")
+        if self.is_cable and self.links:
+            raise ValueError(
+                "a cable is one link for both nodes: write rate= and delay= of the fabric, not of a node's link"
+            )
+        if self.columns is not None and not self.is_torus:
+            raise ValueError("columns are those of a torus: take sci-torus, or say segment-rate= as well")
+        if self.is_torus and self.switching is not Switching.CUT_THROUGH:
+            raise ValueError("the rings of a torus pass frames on at once: write switching=cut-through")
+        return self
+
+    @property
+    def is_cable(self) -> bool:
+        """Whether it is a cable between two nodes."""
+        return self.switching is Switching.NONE
+
+    @property
+    def is_torus(self) -> bool:
+        """Whether its nodes are in a torus of rings."""
+        return self.segment_rate_bit_s is not None
+
+    @property
+    def figures(self) -> tuple[str, ...]:
+        """The fields that say how this fabric behaves."""
+        return (*FIGURES, *TORUS_FIGURES) if self.is_torus else FIGURES
 
     @property
     def wire(self) -> Wire:
@@ -130,6 +169,15 @@ class EmulatedFabric(Model):
         )
 
     @property
+    def switching_words(self) -> str:
+        """How frames get from link to link: `cut-through`, `a cable` or `torus of rings of 6.4 Gbit/s`."""
+        if self.is_cable:
+            return "a cable"
+        if self.segment_rate_bit_s is not None:
+            return f"torus of rings of {format_bit_s(self.segment_rate_bit_s)}"
+        return self.switching.value
+
+    @property
     def link_words(self) -> str:
         """What differs on single links, as a part of the description; empty where nothing does."""
         return "".join(f"; link of n{node}: {change.words}" for node, change in sorted(self.links.items()))
@@ -138,11 +186,13 @@ class EmulatedFabric(Model):
     def settings(self) -> dict[str, str]:
         """What the switch and its links were told beside the wire's figures, for reports that set two runs side by side."""
         links = {f"link of n{node}": change.words for node, change in sorted(self.links.items())}
+        torus = {} if self.columns is None else {"columns": str(self.columns)}
         return {
             "link delay": format_seconds(self.delay_s),
-            "switching": self.switching.value,
-            "switch latency": format_seconds(self.switch_latency_s),
+            "switching": self.switching_words,
+            "latency of a hop" if self.is_torus else "switch latency": format_seconds(self.switch_latency_s),
             "port buffer": format_bytes(self.port_buffer_bytes),
+            **torus,
             **links,
         }
 
@@ -151,17 +201,22 @@ class EmulatedFabric(Model):
         change = self.links.get(node)
         return self.line_rate_bit_s if change is None or change.line_rate_bit_s is None else change.line_rate_bit_s
 
-    def added_delay_s(self, frame_bytes: int) -> float:
+    def added_delay_s(self, frame_bytes: int, hops: int = 1) -> float:
         """Return the time from a frame's leaving the sender's driver to its last bit's reaching the receiver, on idle links.
 
-        Store-and-forward serialises a frame twice. Cut-through overlaps the two links but for what the switch must read first.
+        Store-and-forward serialises a frame twice. Cut-through overlaps the two links but for what the switch must read first. In
+        a torus a frame makes `hops`; the slowest link on its way is the one whose serialisation counts.
         """
         serialisation_s = self.wire.serialisation_s(frame_bytes)
+        if self.is_cable:
+            return serialisation_s + self.delay_s
         before_forwarding_s = serialisation_s
         if self.switching is Switching.CUT_THROUGH:
             read_bytes = CUT_THROUGH_HEADER_BYTES if self.cell is None else self.cell.cell_bytes
             before_forwarding_s = min(serialisation_s, read_bytes * 8 / self.line_rate_bit_s)
-        return before_forwarding_s + serialisation_s + 2 * self.delay_s + self.switch_latency_s
+        rates_bit_s = (self.line_rate_bit_s, self.segment_rate_bit_s or self.line_rate_bit_s)
+        slowest_s = serialisation_s * self.line_rate_bit_s / min(rates_bit_s)
+        return before_forwarding_s + slowest_s + 2 * self.delay_s + hops * self.switch_latency_s
 
 
 def override(fabric: EmulatedFabric, text: str) -> EmulatedFabric:
@@ -183,7 +238,7 @@ def override(fabric: EmulatedFabric, text: str) -> EmulatedFabric:
                 f"of one node's link {', '.join(LINK_KEYS)}, such as n2.rate=80Mbit/s",
             )
         changed[KEYS[key]] = _cell(fabric.name, value) if key == "cell" else value
-    sources = {**fabric.sources, **{field: ASKED_FOR for field in changed if field in FIGURES}}
+    sources = {**fabric.sources, **{field: ASKED_FOR for field in changed if field != "name"}}
     try:
         return EmulatedFabric.model_validate({**fabric.model_dump(), **changed, "sources": sources, "links": links})
     except ValidationError as error:

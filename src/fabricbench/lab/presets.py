@@ -1,7 +1,8 @@
 """The published fabrics as emulated ones, each figure with its source, and reading what people ask for. Pure.
 
 "Published" are the five studies of `fabricbench.published`. A figure that no source gives is called an assumption, with
-its reason. A whole path cannot be faster than the emulation's floor of about 3 µs (docs/lab-truth.md), so no preset asks for less.
+its reason; one that was chosen so that a published result comes out is "built from" it. A whole path cannot be faster than the
+emulation's floor of about 3 µs (docs/lab-truth.md), so no preset asks for less, but for short frames of `gigabit-crossover`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,28 @@ _ETHERNET_COST = {
     "minimum_bytes": "IEEE 802.3: smallest frame 64, preamble 8, gap 12",
     "cell": "none: whole frames",
 }
+
+_NO_SWITCH = {"switching": Switching.NONE, "switch_latency_s": 0.0}
+
+
+def _crossover(switched: EmulatedFabric, name: str, stem: str, measured: str) -> EmulatedFabric:
+    """Return the cable that joins two nodes where a fabric has a switch; `measured` is the study that did."""
+    return switched.model_copy(
+        update={
+            **_NO_SWITCH,
+            "name": name,
+            "preset": name,
+            "description": f"a crossover cable between two nodes, without a switch, at the rate of {switched.name}",
+            "interface_stem": stem,
+            "sources": {
+                **switched.sources,
+                "switching": f"published: {measured}, a crossover cable",
+                "switch_latency_s": "none: no switch",
+                "port_buffer_bytes": "no switch: nothing waits beside the sender's own queue",
+            },
+        }
+    )
+
 
 _SCI_WIRE = "assumption: none beside the line rate, which is effective already"
 
@@ -43,6 +66,8 @@ FAST_ETHERNET = EmulatedFabric(
         **_ETHERNET_COST,
     },
 )
+
+FAST_ETHERNET_CROSSOVER = _crossover(FAST_ETHERNET, "fast-ethernet-crossover", "fx", "salamon-mink-nist")
 
 ATM_OC3 = EmulatedFabric(
     name="atm-oc3",
@@ -94,6 +119,8 @@ GIGABIT_ETHERNET = EmulatedFabric(
         **_ETHERNET_COST,
     },
 )
+
+GIGABIT_CROSSOVER = _crossover(GIGABIT_ETHERNET, "gigabit-crossover", "gx", "pisarczyk-2006")
 
 MYRINET = EmulatedFabric(
     name="myrinet",
@@ -147,7 +174,48 @@ SCI = EmulatedFabric(
     },
 )
 
-PRESETS = {fabric.name: fabric for fabric in (FAST_ETHERNET, ATM_OC3, GIGABIT_ETHERNET, MYRINET, SCI)}
+SCI_TORUS = EmulatedFabric(
+    name="sci-torus",
+    preset="sci-torus",
+    description="SCI in a torus of one-way rings, as in the first SKIF cluster: 120 MB/s a node, rings of 800 MB/s",
+    interface_stem="sct",
+    line_rate_bit_s=0.96e9,
+    delay_s=1.5e-6,
+    switching=Switching.CUT_THROUGH,
+    switch_latency_s=0.1e-6,
+    port_buffer_bytes=4 * 1024 * 1024,
+    mtu=9000,
+    overhead_bytes=0,
+    minimum_bytes=64,
+    segment_rate_bit_s=6.4e9,
+    sources={
+        "line_rate_bit_s": "published: abramov-2002, up to 120 MB/s from node to node: effective, of adapter and PCI",
+        "delay_s": "assumption: cable and adapter, so that a path stays below the 6 µs of abramov-2002",
+        "switching": SCI.sources["switching"],
+        "switch_latency_s": "assumption: 0.1 µs for each node that a frame passes or turns at, as for sci",
+        "port_buffer_bytes": SCI.sources["port_buffer_bytes"],
+        "mtu": SCI.sources["mtu"],
+        "overhead_bytes": _SCI_WIRE,
+        "minimum_bytes": SCI.sources["minimum_bytes"],
+        "cell": _SCI_WIRE,
+        "segment_rate_bit_s": "published: abramov-2002, links of up to 800 MB/s; what headers and echoes take of it is not counted",
+        "columns": "published: abramov-2002, 4 x 4 for 16 nodes; other numbers of nodes as square",
+    },
+)
+
+PRESETS = {
+    fabric.name: fabric
+    for fabric in (
+        FAST_ETHERNET,
+        FAST_ETHERNET_CROSSOVER,
+        ATM_OC3,
+        GIGABIT_ETHERNET,
+        GIGABIT_CROSSOVER,
+        MYRINET,
+        SCI,
+        SCI_TORUS,
+    )
+}
 """The presets by name: one line for each."""
 
 

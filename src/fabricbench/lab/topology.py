@@ -15,6 +15,7 @@ from pydantic import Field
 from fabricbench.errors import UsageError
 from fabricbench.lab.fabric import EmulatedFabric, refuse_twins
 from fabricbench.lab.sender_limit import host_queue_bytes
+from fabricbench.lab.torus import torus_of
 from fabricbench.model import Model, RdmaEnd
 from fabricbench.pattern_facts import USUAL_LAYERS, Layer
 from fabricbench.quantity import count
@@ -144,7 +145,7 @@ class Topology(Model):
             "line_rate_bit_s": fabric.line_rate_bit_s,
             "delay_ns": round(fabric.delay_s * 1e9),
             "switching": fabric.switching.value,
-            "switch_latency_ns": round(fabric.switch_latency_s * 1e9),
+            "switch_latency_ns": 0 if fabric.is_torus else round(fabric.switch_latency_s * 1e9),
             "port_buffer_bytes": fabric.port_buffer_bytes,
             "mtu": fabric.mtu,
             "overhead_bytes": fabric.overhead_bytes,
@@ -154,6 +155,7 @@ class Topology(Model):
             "cpu": planned.cpu,
             "status": str(status),
             "lateness": str(lateness),
+            **_routing(fabric, len(self.nodes)),
         }
 
     def _port(self, index: int, node: int) -> dict[str, object]:
@@ -162,6 +164,8 @@ class Topology(Model):
             "interface": planned.switch_interfaces[node],
             "mac": self.nodes[node].fabric_macs[index],
         }
+        if planned.fabric.is_cable:  # one link, where a path through a switch has two
+            port |= {"delay_down_ns": 0}
         change = planned.fabric.links.get(node)
         if change is not None:
             delays = {"delay_up_ns": change.delay_up_s, "delay_down_ns": change.delay_down_s}
@@ -198,6 +202,13 @@ def plan_lab(
                 f"fabric {fabric.name} is given a link of n{beyond[0]}, which is not in a lab of {nodes} nodes",
                 hint=f"nodes are n0 to n{nodes - 1}",
             )
+        if fabric.is_cable and nodes != LEAST_NODES:
+            raise UsageError(
+                f"fabric {fabric.name} is a cable between two nodes, and the lab has {nodes}",
+                hint="ask for --nodes 2, or for a fabric with a switch",
+            )
+        if fabric.is_torus:
+            torus_of(nodes, fabric.columns)
     node_cpus, switch_cpus = share_cpus(cpus, len(fabrics), taken or {})
     own = () if own_cpus is False else cpus_of_nodes(node_cpus, nodes)
     if own_cpus and not own:
@@ -272,6 +283,18 @@ def _fabric(index: int, fabric: EmulatedFabric, nodes: int, switch_cpus: Sequenc
         switch_interfaces=tuple(f"{interface}-n{node}" for node in range(nodes)),
         cpu=switch_cpus[index % len(switch_cpus)] if switch_cpus else None,
     )
+
+
+def _routing(fabric: EmulatedFabric, nodes: int) -> dict[str, object]:
+    """Return what the switch is told of the links between nodes: nothing where every node has one to the switch alone."""
+    if not fabric.is_torus:
+        return {}
+    torus = torus_of(nodes, fabric.columns)
+    segment = {"line_rate_bit_s": fabric.segment_rate_bit_s, "latency_ns": round(fabric.switch_latency_s * 1e9)}
+    return {
+        "segments": [segment] * torus.segments,
+        "routes": [[torus.route(source, destination) for destination in range(nodes)] for source in range(nodes)],
+    }
 
 
 def _subnet(fabric: int) -> IPv4Network:

@@ -58,6 +58,19 @@ def test_a_crossover_cable_is_the_switched_fabric_without_its_switch(cable: str,
     assert PRESETS[cable].is_cable
 
 
+def test_scaled_fabrics_keep_their_ratios_and_tell_the_scale():
+    roce, infiniband, hdr = (PRESETS[name] for name in ("roce-100g", "infiniband-100g", "infiniband-hdr"))
+    assert {fabric.scale for fabric in (roce, infiniband, hdr)} == {80}
+    assert roce.line_rate_bit_s * roce.scale == infiniband.line_rate_bit_s * infiniband.scale == 100e9
+    assert hdr.line_rate_bit_s == 2 * roce.line_rate_bit_s
+    real_s = [fabric.added_delay_s(64) / fabric.scale for fabric in (roce, infiniband, hdr)]
+    assert real_s == [pytest.approx(each, rel=0.05) for each in (0.912e-6, 0.7e-6, 0.737e-6)]
+    for fabric in (roce, infiniband, hdr):
+        assert fabric.scale_words.startswith("; scaled 1:80: ")
+        assert fabric.settings["scale"] == "1:80"
+    assert "2.50 Gbit/s of 200 Gbit/s" in hdr.scale_words
+    assert PRESETS["myrinet"].scale_words == ""
+
 
 def test_each_hop_in_a_torus_adds_its_latency():
     torus = parse_fabric("sci-torus:latency=2us")

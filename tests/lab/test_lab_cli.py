@@ -83,3 +83,4 @@ def test_presets_are_shown_with_their_sources(run_cli: RunCli):
     assert "salamon-mink-nist" in run_cli("lab", "presets").stdout
     presets = json.loads(run_cli("lab", "presets", "--format", "json").stdout)
     assert [preset["name"] for preset in presets] == list(PRESETS)
+    assert "scaled 1:80: 1.25 Gbit/s of 100 Gbit/s" in " ".join(run_cli("lab", "presets").stdout.split())

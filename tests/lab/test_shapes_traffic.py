@@ -1,4 +1,4 @@
-"""Traffic over cables and over a torus of rings, loosely: a busy machine must not fail these."""
+"""Traffic over cables, over a torus of rings and over scaled fabrics, loosely: a busy machine must not fail these."""
 
 from __future__ import annotations
 
@@ -91,6 +91,7 @@ def listening(lab: Lab, node: str, program: str) -> subprocess.Popen[str]:
     [
         ("fast-ethernet-crossover,gigabit-crossover", 2),
         ("sci-torus", 4),
+        ("roce-100g,infiniband-100g,infiniband-hdr", 2),
     ],
 )
 def test_every_node_answers_over_every_fabric(start_lab: StartLab, run_in: RunIn, fabrics: str, nodes: int):

@@ -127,7 +127,13 @@ def test_the_switch_is_told_the_segments_of_a_torus_and_every_route(tmp_path: Pa
         plan_lab("a", 4, parse_fabrics("sci-torus:columns=3"), [0, 1])
 
 
-@pytest.mark.parametrize("fabric", ["myrinet", "sci-torus"])
+def test_a_testbed_tells_the_scale_of_its_fabrics():
+    (fabric,) = plan_lab("a", 2, parse_fabrics("roce-100g"), [0, 1]).testbed().fabrics
+    assert fabric.description.startswith("emulated: RoCE v2")
+    assert "scaled 1:80: 1.25 Gbit/s of 100 Gbit/s, delays 80 times as long" in fabric.description
+
+
+@pytest.mark.parametrize("fabric", ["myrinet", "sci-torus", "roce-100g"])
 def test_a_topology_survives_the_way_to_the_keeper(fabric: str):
     topology = plan_lab("a", 2, parse_fabrics(fabric), [0, 1])
     assert Topology.model_validate_json(topology.model_dump_json()) == topology

@@ -101,7 +101,7 @@ class EmulatedFabric(Model):
     nodes are in a torus (`lab/torus.py`) whose rings carry that between two neighbours; `switch_latency_s` is then what each such
     hop adds, and `columns` None stands for the most square torus. `sources` says for each of `figures` where it comes from.
     `links` are the nodes (by number) whose link differs: a lab with a known fault. Fabrics with the same `condition_of` are one
-    thing before and after a change.
+    thing before and after a change. `scale` is by what rates are lower and delays longer than those of the fabric it stands for.
     """
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=40)
@@ -122,6 +122,7 @@ class EmulatedFabric(Model):
     sources: dict[str, str]
     links: dict[int, LinkChange] = {}
     condition_of: str = ""
+    scale: int = Field(default=1, ge=1)
 
     @model_validator(mode="after")
     def _buffer_holds_a_frame(self) -> EmulatedFabric:
@@ -178,6 +179,14 @@ class EmulatedFabric(Model):
         return self.switching.value
 
     @property
+    def scale_words(self) -> str:
+        """By what it is slower than the fabric that it stands for, as a part of the description; empty where it is not."""
+        if self.scale == 1:
+            return ""
+        rate, real = (format_bit_s(each) for each in (self.line_rate_bit_s, self.scale * self.line_rate_bit_s))
+        return f"; scaled 1:{self.scale}: {rate} of {real}, delays {self.scale} times as long"
+
+    @property
     def link_words(self) -> str:
         """What differs on single links, as a part of the description; empty where nothing does."""
         return "".join(f"; link of n{node}: {change.words}" for node, change in sorted(self.links.items()))
@@ -187,12 +196,14 @@ class EmulatedFabric(Model):
         """What the switch and its links were told beside the wire's figures, for reports that set two runs side by side."""
         links = {f"link of n{node}": change.words for node, change in sorted(self.links.items())}
         torus = {} if self.columns is None else {"columns": str(self.columns)}
+        scale = {} if self.scale == 1 else {"scale": f"1:{self.scale}"}
         return {
             "link delay": format_seconds(self.delay_s),
             "switching": self.switching_words,
             "latency of a hop" if self.is_torus else "switch latency": format_seconds(self.switch_latency_s),
             "port buffer": format_bytes(self.port_buffer_bytes),
             **torus,
+            **scale,
             **links,
         }
 

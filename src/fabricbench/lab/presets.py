@@ -42,7 +42,25 @@ def _crossover(switched: EmulatedFabric, name: str, stem: str, measured: str) ->
     )
 
 
+SCALE = 80
+"""What modern fabrics are scaled by, all of them alike, so that their ratios stay what they are: the fastest, 200 Gbit/s, comes to
+2.5 Gbit/s, which the lab carries (docs/lab-truth.md)."""
+
+
+def _scaled(real: EmulatedFabric) -> EmulatedFabric:
+    """Return a fabric whose rate is SCALE times lower and whose delays are SCALE times longer: the same one in slow motion.
+
+    So message sizes at which latency and rate matter alike stay what they are.
+    """
+    slower: dict[str, float] = {"line_rate_bit_s": real.line_rate_bit_s / SCALE}
+    slower |= {key: SCALE * getattr(real, key) for key in ("delay_s", "switch_latency_s")}
+    sources = {key: f"{real.sources[key]}; scaled 1:{SCALE}" for key in slower}
+    return real.model_copy(update={**slower, "scale": SCALE, "sources": {**real.sources, **sources}})
+
+
 _SCI_WIRE = "assumption: none beside the line rate, which is effective already"
+
+_RDMA_ADAPTERS = "assumption: two adapters and their cable take 0.6 µs, as data sheets of such adapters say of messages"
 
 FAST_ETHERNET = EmulatedFabric(
     name="fast-ethernet",
@@ -203,6 +221,79 @@ SCI_TORUS = EmulatedFabric(
     },
 )
 
+ROCE_100G = _scaled(
+    EmulatedFabric(
+        name="roce-100g",
+        preset="roce-100g",
+        description="RoCE v2 over 100-Gbit/s Ethernet, cut-through",
+        interface_stem="roce",
+        line_rate_bit_s=100e9,
+        delay_s=0.3e-6,
+        switching=Switching.CUT_THROUGH,
+        switch_latency_s=0.3e-6,
+        port_buffer_bytes=4 * 1024 * 1024,
+        mtu=4200,
+        overhead_bytes=24,
+        minimum_bytes=84,
+        sources={
+            "line_rate_bit_s": "published: xu-2024",
+            "delay_s": _RDMA_ADAPTERS,
+            "switching": "assumption: switches of that class pass frames on at once",
+            "switch_latency_s": "assumption: 0.3 µs, as data sheets of 100-Gbit/s Ethernet switches say",
+            "port_buffer_bytes": "assumption: pauses by priority (IEEE 802.1Qbb): large enough that nothing is dropped",
+            **_ETHERNET_COST,
+            "mtu": "assumption: holds RDMA's largest packet, 4096 bytes and headers",
+        },
+    )
+)
+
+_INFINIBAND = EmulatedFabric(
+    name="infiniband-100g",
+    preset="infiniband-100g",
+    description="InfiniBand, 100 Gbit/s, cut-through",
+    interface_stem="ib",
+    line_rate_bit_s=100e9,
+    delay_s=0.3e-6,
+    switching=Switching.CUT_THROUGH,
+    switch_latency_s=0.09e-6,
+    port_buffer_bytes=4 * 1024 * 1024,
+    mtu=4092,
+    overhead_bytes=24,
+    minimum_bytes=0,
+    sources={
+        "line_rate_bit_s": "published: xu-2024",
+        "delay_s": _RDMA_ADAPTERS,
+        "switching": "InfiniBand Architecture Specification: switches forward by the header",
+        "switch_latency_s": "assumption: 0.09 µs, as data sheets of 100-Gbit/s InfiniBand switches say",
+        "port_buffer_bytes": "InfiniBand Architecture Specification: credits for each link: large enough that nothing is dropped",
+        "mtu": "RFC 4391: 4096 less the header of 4",
+        "overhead_bytes": "RFC 4391 and the InfiniBand Architecture Specification: LRH 8, BTH 12, DETH 8, header of IP 4 and "
+        "checks of 4 and 2 in place of the 14-byte Ethernet header",
+        "minimum_bytes": "InfiniBand Architecture Specification: packets of any length",
+        "cell": "none: packets of any length",
+    },
+)
+
+INFINIBAND_100G = _scaled(_INFINIBAND)
+
+INFINIBAND_HDR = _scaled(
+    _INFINIBAND.model_copy(
+        update={
+            "name": "infiniband-hdr",
+            "preset": "infiniband-hdr",
+            "description": "InfiniBand HDR, 200 Gbit/s, cut-through",
+            "interface_stem": "hdr",
+            "line_rate_bit_s": 200e9,
+            "switch_latency_s": 0.13e-6,
+            "sources": {
+                **_INFINIBAND.sources,
+                "line_rate_bit_s": "InfiniBand Architecture Specification: HDR, four lanes of 50 Gbit/s",
+                "switch_latency_s": "assumption: 0.13 µs, as data sheets of HDR switches say",
+            },
+        }
+    )
+)
+
 PRESETS = {
     fabric.name: fabric
     for fabric in (
@@ -214,6 +305,9 @@ PRESETS = {
         MYRINET,
         SCI,
         SCI_TORUS,
+        ROCE_100G,
+        INFINIBAND_100G,
+        INFINIBAND_HDR,
     )
 }
 """The presets by name: one line for each."""

@@ -66,7 +66,7 @@ def test_scaled_fabrics_keep_their_ratios_and_tell_the_scale():
     real_s = [fabric.added_delay_s(64) / fabric.scale for fabric in (roce, infiniband, hdr)]
     assert real_s == [pytest.approx(each, rel=0.05) for each in (0.912e-6, 0.7e-6, 0.737e-6)]
     for fabric in (roce, infiniband, hdr):
-        assert fabric.scale_words.startswith("; scaled 1:80: ")
+        assert fabric.scale_words.startswith("scaled 1:80: ")
         assert fabric.settings["scale"] == "1:80"
     assert "2.50 Gbit/s of 200 Gbit/s" in hdr.scale_words
     assert PRESETS["myrinet"].scale_words == ""

@@ -128,7 +128,9 @@ def test_the_switch_is_told_the_segments_of_a_torus_and_every_route(tmp_path: Pa
 
 
 def test_a_testbed_tells_the_scale_of_its_fabrics():
-    (fabric,) = plan_lab("a", 2, parse_fabrics("roce-100g"), [0, 1]).testbed().fabrics
+    testbed = plan_lab("a", 2, parse_fabrics("myrinet,roce-100g"), [0, 1]).testbed()
+    (_, fabric), (_, note) = testbed.fabrics, testbed.notes
+    assert note.startswith("roce-100g is scaled 1:80")
     assert fabric.description.startswith("emulated: RoCE v2")
     assert "scaled 1:80: 1.25 Gbit/s of 100 Gbit/s, delays 80 times as long" in fabric.description
 

@@ -185,8 +185,7 @@ def presets(form: FormatOption = Format.TEXT) -> None:
         return
     console = _console()
     for preset in PRESETS.values():
-        title = f"{preset.name}: {preset.description}{preset.scale_words}"
-        table = Table(title=title, title_justify="left", box=None, title_style="bold")
+        table = Table(title=f"{preset.name}: {preset.words}", title_justify="left", box=None, title_style="bold")
         for heading in ("key", "figure", "source"):
             table.add_column(heading)
         keys = {field: key for key, field in KEYS.items()}
@@ -246,8 +245,8 @@ def _print_status(lab: LabStatus) -> None:
             format_bit_s(asked.line_rate_bit_s, 5),
             format_seconds(asked.delay_s, 2) if asked.delay_s else "no delay",
         )
-        words = f"{rate}, {asked.switching_words}, {delay} a link, MTU {asked.mtu}{asked.scale_words}{asked.link_words}"
-        console.print(f"{fabric.name} is emulated: {words}")
+        words = f"{rate}, {asked.switching_words}, {delay} a link, MTU {asked.mtu}{asked.link_words}"
+        console.print("; ".join(filter(None, (f"{fabric.name} is emulated: {words}", asked.scale_words))))
 
 
 def _processor_words(lab: LabStatus) -> str:

@@ -180,11 +180,16 @@ class EmulatedFabric(Model):
 
     @property
     def scale_words(self) -> str:
-        """By what it is slower than the fabric that it stands for, as a part of the description; empty where it is not."""
+        """By what it is slower than the fabric that it stands for; empty where it is not."""
         if self.scale == 1:
             return ""
         rate, real = (format_bit_s(each) for each in (self.line_rate_bit_s, self.scale * self.line_rate_bit_s))
-        return f"; scaled 1:{self.scale}: {rate} of {real}, delays {self.scale} times as long"
+        return f"scaled 1:{self.scale}: {rate} of {real}, delays {self.scale} times as long"
+
+    @property
+    def words(self) -> str:
+        """What it is, and how it is scaled."""
+        return "; ".join(filter(None, (self.description, self.scale_words)))
 
     @property
     def link_words(self) -> str:

@@ -107,7 +107,7 @@ class Topology(Model):
                     wire=planned.fabric.wire,
                     is_emulated=True,
                     condition_of=planned.fabric.condition_of,
-                    description=f"emulated: {planned.fabric.description}{planned.fabric.scale_words}{planned.fabric.link_words}",
+                    description=f"emulated: {planned.fabric.words}{planned.fabric.link_words}",
                     settings=planned.fabric.settings,
                     layers=USUAL_LAYERS if self.rdma is None else (*USUAL_LAYERS, Layer.RDMA),
                     rdma=RdmaEnd(device=rdma_device(planned.interface)) if self.rdma is Rdma.GUESTS else None,
@@ -116,6 +116,7 @@ class Topology(Model):
             ),
             notes=(
                 "the fabrics are emulated in a lab on one machine",
+                *(f"{one.fabric.name} is {one.fabric.scale_words}" for one in self.fabrics if one.fabric.scale_words),
                 *([GUESTS_NOTE] if self.rdma is Rdma.GUESTS else []),
             ),
         )

@@ -18,6 +18,7 @@ def fabric_facts(side: Side, letter: str) -> FabricFacts:
         line_rate_bit_s=fabric.wire.line_rate_bit_s if fabric.wire else None,
         mtu=None if origin else fabric.mtu,
         is_emulated=fabric.is_emulated,
+        scale=fabric.scale,
         layers=tuple(layer for layer in fabric.layers if layer in measured) if origin else fabric.layers,
         price_per_node=fabric.price_per_node,
         currency=fabric.currency,

@@ -106,6 +106,7 @@ class Topology(Model):
                     mtu=planned.fabric.mtu,
                     wire=planned.fabric.wire,
                     is_emulated=True,
+                    scale=planned.fabric.scale,
                     condition_of=planned.fabric.condition_of,
                     description=f"emulated: {planned.fabric.words}{planned.fabric.link_words}",
                     settings=planned.fabric.settings,

@@ -436,8 +436,9 @@ class Shown(Protocol):
 def badge_words(findings: Shown) -> list[str]:
     """Return the badges that numbers carry: `emulated`, or `imported: b` and `path unproven: b` where not all fabrics are."""
     marks = [f"{mark.value}{_of(findings, names)}" for mark, names in findings.marks.items()]
+    scales = [f"scaled 1:{scale}{_of(findings, names)}" for scale, names in scaled_fabrics(findings).items()]
     unproven = unproven_fabrics(findings)
-    return [*marks, *([f"{Proof.UNKNOWN.doubt}{_of(findings, unproven)}"] if unproven else [])]
+    return [*marks, *scales, *([f"{Proof.UNKNOWN.doubt}{_of(findings, unproven)}"] if unproven else [])]
 
 
 def unproven_fabrics(findings: Shown) -> list[str]:
@@ -445,14 +446,24 @@ def unproven_fabrics(findings: Shown) -> list[str]:
     return [fabric.name for fabric in findings.fabrics if fabric.proof is Proof.UNKNOWN]
 
 
+def scaled_fabrics(findings: Shown) -> dict[int, list[str]]:
+    """Return the scales of fabrics that are slower than what they are named after, each with its fabrics."""
+    scales: dict[int, list[str]] = {}
+    for fabric in findings.fabrics:
+        if fabric.scale > 1:
+            scales.setdefault(fabric.scale, []).append(fabric.name)
+    return scales
+
+
 def mark_sentences(findings: Shown) -> list[str]:
-    """Return a sentence for each kind of numbers that were not measured on hardware; it goes with every figure."""
-    return [
+    """Return a sentence for each kind of numbers that are not those of the hardware; it goes with every figure."""
+    marks = [
         f"{mark.value.capitalize()}{_of(findings, names)}."
         if len(names) < len(findings.fabrics)
         else f"{mark.value.capitalize()} {MARKS[mark].noun}: {MARKS[mark].remark}."
         for mark, names in findings.marks.items()
     ]
+    return [*marks, *(f"Scaled 1:{scale}: {', '.join(names)}." for scale, names in scaled_fabrics(findings).items())]
 
 
 def in_this_run(findings: Findings, fabric: str) -> str:

@@ -146,7 +146,8 @@ class Fabric(Model):
     `price_per_node` is what the fabric costs for each node (adapter, cable, switch port), `price_fixed` what it costs once,
     `power_per_node_watt` what it draws for each node, switches included. `settings` tells readers what else it was set to: a
     switch's latency, a driver's version. Entries with the same `condition_of` are one thing in several conditions (before and
-    after a change, say, in the order of the testbed): measured in turn within one run, they are compared by block.
+    after a change, say, in the order of the testbed): measured in turn within one run, they are compared by block. An emulated
+    fabric has rates `scale` times lower and delays so many times longer than what it is named after.
     """
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")
@@ -163,6 +164,7 @@ class Fabric(Model):
     power_per_node_watt: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     currency: str = "EUR"
     is_emulated: bool = False
+    scale: int = Field(default=1, ge=1)
     description: str = ""
     condition_of: str = ""
     settings: dict[str, str] = {}

@@ -99,6 +99,10 @@ def emulated(material: Material) -> Iterator[Caution]:
             "real hardware does"
         )
         yield warn(Severity.NOTE, enumeration(names), text)
+    for scale in sorted({side.fabric.scale for side in material.sides} - {1}):
+        names = [side.name for side in material.sides if side.fabric.scale == scale]
+        text = f"scaled 1:{scale}: rates are {scale} times lower, and delays {scale} times longer, than of what it is named after"
+        yield warn(Severity.WARNING, enumeration(names), text)
     for side in material.sides:
         yield from _switch(side, _compared(material, side))
         yield from _emulators_own_failures(side)

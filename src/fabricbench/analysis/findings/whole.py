@@ -46,6 +46,10 @@ def _is_empty(value: object) -> bool:
     return not value
 
 
+def _is_one(value: object) -> bool:
+    return value == 1
+
+
 def _is_none(value: object) -> bool:
     return value is None
 
@@ -344,7 +348,7 @@ class FabricFacts(Model):
     `origin` is given where its numbers are not of measurements here: imported, simulated, predicted; its MTU is not known then, and
     `layers` are those of its numbers. `proof` tells of the path of
     its launches, the least sure one; it is written where that is not proven. `mpi` is the library that it was measured with, where
-    the testbed names its MPIs.
+    the testbed names its MPIs. Rates of one with a `scale` are so many times lower than of what it is named after, delays longer.
     """
 
     name: str
@@ -359,6 +363,7 @@ class FabricFacts(Model):
     origin: Origin | None = Field(default=None, exclude_if=_is_none)
     proof: Proof = Field(default=Proof.PROVEN, exclude_if=_is_proven)
     mpi: str = Field(default="", exclude_if=_is_empty)
+    scale: int = Field(default=1, exclude_if=_is_one)
 
     @property
     def mark(self) -> Origin | None:

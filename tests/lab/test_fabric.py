@@ -6,6 +6,7 @@ from fabricbench.errors import UsageError
 from fabricbench.lab import PRESETS, EmulatedFabric, Switching, parse_fabric, parse_fabrics
 from fabricbench.lab.fabric import ASKED_FOR
 from fabricbench.model import Layer
+from fabricbench.published import Quantity, published_figures
 
 
 @pytest.mark.parametrize("preset", PRESETS.values(), ids=str)
@@ -70,6 +71,21 @@ def test_scaled_fabrics_keep_their_ratios_and_tell_the_scale():
         assert fabric.settings["scale"] == "1:80"
     assert "2.50 Gbit/s of 200 Gbit/s" in hdr.scale_words
     assert PRESETS["myrinet"].scale_words == ""
+
+
+@pytest.mark.parametrize("preset", PRESETS.values(), ids=str)
+def test_what_a_preset_is_built_from_was_published_of_it_and_is_told_in_the_figures_source(preset: EmulatedFabric):
+    for field, figures in preset.built_from.items():
+        for built in figures:
+            published = published_figures(quantity=Quantity(built.quantity))
+            assert any(figure.study == built.study and figure.fabric in (None, preset.preset) for figure in published)
+            assert built.study in preset.sources[field]
+
+
+def test_a_fabric_is_built_from_no_figure_in_the_place_of_which_another_was_asked_for():
+    assert set(parse_fabric("fast-ethernet:mtu=1400").built_from) == {"line_rate_bit_s", "switch_latency_s"}
+    assert set(parse_fabric("fast-ethernet:latency=1us").built_from) == {"line_rate_bit_s"}
+    assert parse_fabric("atm-oc3:delay=50ns").built_from == {}
 
 
 def test_each_hop_in_a_torus_adds_its_latency():

@@ -55,3 +55,11 @@ def test_every_figure_names_the_scaled_fabrics(tmp_path: Path):
 def test_data_for_programs_have_the_scale(tmp_path: Path):
     facts = json.loads(rendered("json", findings_of(tmp_path, "myrinet,roce-100g")))["fabrics"]
     assert [fabric.get("scale") for fabric in facts] == [None, 80]
+
+
+def test_a_published_figure_that_a_fabric_is_built_from_is_no_agreement(tmp_path: Path):
+    built = figures.present(findings_of(tmp_path / "built", "fast-ethernet,atm-oc3"))["published"]
+    assert "; atm-oc3 is built from it: no agreement." in built.caption
+    assert any("atm-oc3 is built from it" in row[-1] for row in built.table.rows)
+    asked = figures.present(findings_of(tmp_path / "asked", "fast-ethernet,atm-oc3:delay=50ns"))["published"]
+    assert "built from" not in asked.caption

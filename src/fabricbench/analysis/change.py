@@ -22,7 +22,17 @@ PLACES = ("interface", "subnet")
 NOT_SET = "not set"
 OF_ANOTHER_MACHINE = ("cpu.model", "cpu.logical", "kernel.release")
 """Facts of an inventory by which a host is another machine than it was, or its kernel another one."""
-UNTOLD = ("name", "description", "condition_of", "price_per_node", "currency", "is_emulated", "scale", "layers")
+UNTOLD = (
+    "name",
+    "description",
+    "condition_of",
+    "price_per_node",
+    "currency",
+    "is_emulated",
+    "scale",
+    "built_from",
+    "layers",
+)
 """What a fabric is called or costs does not change what is measured; `wire` and `settings` are told part by part."""
 
 

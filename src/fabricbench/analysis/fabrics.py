@@ -19,6 +19,7 @@ def fabric_facts(side: Side, letter: str) -> FabricFacts:
         mtu=None if origin else fabric.mtu,
         is_emulated=fabric.is_emulated,
         scale=fabric.scale,
+        built_from=fabric.built_from,
         layers=tuple(layer for layer in fabric.layers if layer in measured) if origin else fabric.layers,
         price_per_node=fabric.price_per_node,
         currency=fabric.currency,

@@ -11,6 +11,7 @@ from pydantic import Field, ValidationError, model_validator
 from fabricbench.errors import UsageError
 from fabricbench.model import Model
 from fabricbench.quantity import BitPerSecond, Bytes, Seconds, format_bit_s, format_bytes, format_seconds
+from fabricbench.testbed.model import BuiltFrom
 from fabricbench.testbed.wire import ETHERNET_HEADER_BYTES, CellTax, Wire
 
 FIGURES = (
@@ -102,6 +103,7 @@ class EmulatedFabric(Model):
     hop adds, and `columns` None stands for the most square torus. `sources` says for each of `figures` where it comes from.
     `links` are the nodes (by number) whose link differs: a lab with a known fault. Fabrics with the same `condition_of` are one
     thing before and after a change. `scale` is by what rates are lower and delays longer than those of the fabric it stands for.
+    `built_from` has the published figures that one of the `figures` was chosen by.
     """
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=40)
@@ -123,6 +125,7 @@ class EmulatedFabric(Model):
     links: dict[int, LinkChange] = {}
     condition_of: str = ""
     scale: int = Field(default=1, ge=1)
+    built_from: dict[str, tuple[BuiltFrom, ...]] = {}
 
     @model_validator(mode="after")
     def _buffer_holds_a_frame(self) -> EmulatedFabric:
@@ -255,8 +258,10 @@ def override(fabric: EmulatedFabric, text: str) -> EmulatedFabric:
             )
         changed[KEYS[key]] = _cell(fabric.name, value) if key == "cell" else value
     sources = {**fabric.sources, **{field: ASKED_FOR for field in changed if field != "name"}}
+    built_from = {field: figures for field, figures in fabric.built_from.items() if field not in changed}
+    given = {"sources": sources, "links": links, "built_from": built_from}
     try:
-        return EmulatedFabric.model_validate({**fabric.model_dump(), **changed, "sources": sources, "links": links})
+        return EmulatedFabric.model_validate({**fabric.model_dump(), **changed, **given})
     except ValidationError as error:
         raise UsageError(
             f"fabric {fabric.name}: {_first_problem(error)}", hint="see `fabricbench lab presets`"

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from fabricbench.errors import UsageError
 from fabricbench.lab.fabric import KEYS, EmulatedFabric, Switching, override, refuse_twins
+from fabricbench.testbed.model import BuiltFrom
 from fabricbench.testbed.wire import CellTax
 
 _ETHERNET_COST = {
@@ -19,6 +20,14 @@ _ETHERNET_COST = {
     "minimum_bytes": "IEEE 802.3: smallest frame 64, preamble 8, gap 12",
     "cell": "none: whole frames",
 }
+
+_KORKHOV, _NIST, _ABRAMOV = "korkhov-2000", "salamon-mink-nist", "abramov-2002"
+
+
+def _of(study: str, *quantities: str) -> tuple[BuiltFrom, ...]:
+    """Return figures of a study that a fabric is built from, by their quantities in `fabricbench.published`."""
+    return tuple(BuiltFrom(study=study, quantity=quantity) for quantity in quantities)
+
 
 _NO_SWITCH = {"switching": Switching.NONE, "switch_latency_s": 0.0}
 
@@ -32,6 +41,7 @@ def _crossover(switched: EmulatedFabric, name: str, stem: str, measured: str) ->
             "preset": name,
             "description": f"a crossover cable between two nodes, without a switch, at the rate of {switched.name}",
             "interface_stem": stem,
+            "built_from": {},
             "sources": {
                 **switched.sources,
                 "switching": f"published: {measured}, a crossover cable",
@@ -83,6 +93,10 @@ FAST_ETHERNET = EmulatedFabric(
         "port_buffer_bytes": "assumption: switches of that time had 100 to 500 KiB a port",
         **_ETHERNET_COST,
     },
+    built_from={
+        "line_rate_bit_s": (*_of(_KORKHOV, "line_rate"), *_of(_NIST, "line_rate")),
+        "switch_latency_s": _of(_NIST, "switch_added_latency"),
+    },
 )
 
 FAST_ETHERNET_CROSSOVER = _crossover(FAST_ETHERNET, "fast-ethernet-crossover", "fx", "salamon-mink-nist")
@@ -113,6 +127,7 @@ ATM_OC3 = EmulatedFabric(
         "minimum_bytes": "none: at least one cell",
         "cell": "ITU-T I.361: 48 bytes in 53",
     },
+    built_from={"delay_s": _of(_NIST, "crossover")},
 )
 
 GIGABIT_ETHERNET = EmulatedFabric(
@@ -164,6 +179,7 @@ MYRINET = EmulatedFabric(
         "minimum_bytes": "ANSI/VITA 26-1998: packets of any length",
         "cell": "none: packets of any length",
     },
+    built_from={"line_rate_bit_s": _of(_KORKHOV, "line_rate")},
 )
 
 SCI = EmulatedFabric(
@@ -190,6 +206,7 @@ SCI = EmulatedFabric(
         "minimum_bytes": "IEEE 1596: blocks of 64 bytes",
         "cell": _SCI_WIRE,
     },
+    built_from={"line_rate_bit_s": _of(_ABRAMOV, "throughput"), "delay_s": _of(_ABRAMOV, "latency")},
 )
 
 SCI_TORUS = EmulatedFabric(
@@ -219,6 +236,7 @@ SCI_TORUS = EmulatedFabric(
         "segment_rate_bit_s": "published: abramov-2002, links of up to 800 MB/s; what headers and echoes take of it is not counted",
         "columns": "published: abramov-2002, 4 x 4 for 16 nodes; other numbers of nodes as square",
     },
+    built_from=SCI.built_from,
 )
 
 ROCE_100G = _scaled(

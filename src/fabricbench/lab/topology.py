@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from ipaddress import IPv4Address, IPv4Network
+from itertools import chain
 from pathlib import Path
 
 from pydantic import Field
@@ -107,6 +108,7 @@ class Topology(Model):
                     wire=planned.fabric.wire,
                     is_emulated=True,
                     scale=planned.fabric.scale,
+                    built_from=tuple(dict.fromkeys(chain.from_iterable(planned.fabric.built_from.values()))),
                     condition_of=planned.fabric.condition_of,
                     description=f"emulated: {planned.fabric.words}{planned.fabric.link_words}",
                     settings=planned.fabric.settings,

@@ -14,6 +14,7 @@ from fabricbench.model import Layer, Model, Pattern
 from fabricbench.published.studies import study
 
 FE, ATM, GIGABIT, MYRINET, SCI = "fast-ethernet", "atm-oc3", "gigabit-ethernet", "myrinet", "sci"
+SCI_TORUS = "sci-torus"
 ROCE, INFINIBAND = "roce-100g", "infiniband-100g"
 OA_ON_ATM, OA_ON_ETHERNET = "ATM, 8 nodes", "Fast Ethernet, number of nodes not told"
 """Times of the optical absorption, by their names in the study of NIST."""
@@ -204,8 +205,10 @@ def _abramov() -> Iterator[Source]:
             where = ("mpi_over_sci", "latency_us_0_to_32_bytes", test, end)
             yield Source(key, where, "us", SCI, Layer.MPI, Quantity.LATENCY, on, pattern, (0, 32))
     on = "first SKIF cluster (2000), SCI torus 4 x 4"
-    yield Source(key, ("first_skif_2000", "mpi_latency_us_no_worse_than"), "us", SCI, Layer.MPI, Quantity.LATENCY, on)
-    yield Source(key, ("first_skif_2000", "mpi_point_to_point_MB_s_up_to"), "MB/s", SCI, Layer.MPI, Quantity.THROUGHPUT, on)
+    first = "first_skif_2000"
+    latency, carried = (first, "mpi_latency_us_no_worse_than"), (first, "mpi_point_to_point_MB_s_up_to")
+    yield Source(key, latency, "us", SCI_TORUS, Layer.MPI, Quantity.LATENCY, on)
+    yield Source(key, carried, "MB/s", SCI_TORUS, Layer.MPI, Quantity.THROUGHPUT, on)
 
 
 def _xu() -> Iterator[Source]:

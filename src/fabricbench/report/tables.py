@@ -295,6 +295,16 @@ def inventory_table(findings: Findings) -> Table:
     return table(("What", "Value", "Where"), rows)
 
 
+def built_from(findings: Findings, figure: PublishedFigure) -> list[str]:
+    """Return the fabrics under test that were built from a published figure, which is then no agreement."""
+    return [
+        fabric.name
+        for fabric in findings.fabrics
+        if figure.fabric in (None, fabric.name)
+        and (figure.study, figure.quantity) in [(one.study, one.quantity) for one in fabric.built_from]
+    ]
+
+
 def published_table(findings: Findings, figures: Sequence[PublishedFigure]) -> Table:
     """What was measured, then what was published, each with its condition and source."""
     rows = [
@@ -316,7 +326,7 @@ def published_table(findings: Findings, figures: Sequence[PublishedFigure]) -> T
             figure.quantity.value.replace("_", " "),
             figure.as_published.replace(" us", " µs"),
             figure.condition,
-            figure.citation,
+            "; ".join((figure.citation, *(f"{fabric} is built from it" for fabric in built_from(findings, figure)))),
         )
         for figure in figures
     ]

@@ -135,6 +135,13 @@ class Node(Model):
     addresses: dict[str, IPv4Address] = {}
 
 
+class BuiltFrom(Model):
+    """A figure of a published study that an emulated fabric was built from: finding it there again is no agreement."""
+
+    study: str
+    quantity: str
+
+
 class Fabric(Model):
     """One interconnect as the nodes see it.
 
@@ -165,6 +172,7 @@ class Fabric(Model):
     currency: str = "EUR"
     is_emulated: bool = False
     scale: int = Field(default=1, ge=1)
+    built_from: tuple[BuiltFrom, ...] = ()
     description: str = ""
     condition_of: str = ""
     settings: dict[str, str] = {}

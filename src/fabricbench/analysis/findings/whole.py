@@ -40,6 +40,7 @@ from fabricbench.model import Layer, Metric, Model, Receive
 from fabricbench.record.decision_table import Counting
 from fabricbench.record.provenance import Marks, Origin, Proof, marks_of
 from fabricbench.record.run_account import RunAccount
+from fabricbench.testbed.model import BuiltFrom
 
 
 def _is_empty(value: object) -> bool:
@@ -349,6 +350,7 @@ class FabricFacts(Model):
     `layers` are those of its numbers. `proof` tells of the path of
     its launches, the least sure one; it is written where that is not proven. `mpi` is the library that it was measured with, where
     the testbed names its MPIs. Rates of one with a `scale` are so many times lower than of what it is named after, delays longer.
+    `built_from` are published figures that it was made by.
     """
 
     name: str
@@ -364,6 +366,7 @@ class FabricFacts(Model):
     proof: Proof = Field(default=Proof.PROVEN, exclude_if=_is_proven)
     mpi: str = Field(default="", exclude_if=_is_empty)
     scale: int = Field(default=1, exclude_if=_is_one)
+    built_from: tuple[BuiltFrom, ...] = Field(default=(), exclude_if=_is_empty)
 
     @property
     def mark(self) -> Origin | None:

@@ -21,7 +21,7 @@ from fabricbench.report.drawing.figure import (
     tooltip,
 )
 from fabricbench.report.palette import colour_range, fabric_names, shape_range
-from fabricbench.report.tables import published_table
+from fabricbench.report.tables import built_from, published_table
 from fabricbench.report.words import in_this_run, place_words, range_words, size_words
 
 ROW_HEIGHT = 24
@@ -74,12 +74,14 @@ def _readings(findings: Findings, studies: Sequence[PublishedFigure]) -> Iterabl
         for figure in studies:
             if (figure.fabric, figure.layer) == (step.fabric, step.layer) and step.throughput is not None:
                 here = format_bit_s(step.throughput.value, VALUE_DIGITS)
-                yield f"{step.fabric} over {step.layer}: {here} here, {figure.as_published} in {study_name(figure)}."
+                origin = ", which it is built from" if built_from(findings, figure) else ""
+                yield f"{step.fabric} over {step.layer}: {here} here, {figure.as_published} in {study_name(figure)}{origin}."
     for figure in published_figures(quantity=Quantity.CROSSOVER):
         names = [name for name in fabric_names(findings) if name in figure.condition]
         if len(names) == 2:
             there = f"Crossover at {size_words(figure.value)} in {study_name(figure)} ({figure.condition})"
-            yield f"{there}; {_crossover_here(findings, names)}."
+            built = [f"; {fabric} is built from it: no agreement" for fabric in built_from(findings, figure)]
+            yield f"{there}; {_crossover_here(findings, names)}{''.join(built)}."
 
 
 def _crossover_here(findings: Findings, names: Sequence[str]) -> str:

@@ -51,6 +51,7 @@ TimingModel::TimingModel(const FabricTiming& timing)
       switch_latency_ns_(timing.switch_latency_ns),
       port_buffer_bytes_(timing.port_buffer_bytes),
       host_queue_bytes_(timing.host_queue_bytes),
+      coalesce_ns_(timing.coalesce_ns),
       routes_(timing.routes),
       lookahead_ns_(std::numeric_limits<std::int64_t>::max()) {
   const std::int64_t read_bytes = bytes_before_forwarding(switching_, wire_, wire_.wire_bytes(0));
@@ -94,7 +95,11 @@ std::optional<std::int64_t> TimingModel::admit(std::size_t port, const Crossing&
   Port& to = ports_[port];
   if (!has_room(to.egress, crossing)) return std::nullopt;
   // A faster egress link that cut through too soon would run dry: it ends no sooner than the tail allows.
-  return to.egress.occupy(crossing.ready_ns, crossing.wire_bytes, crossing.tail_ns).end_ns + to.delay_down_ns;
+  const std::int64_t come_ns =
+      to.egress.occupy(crossing.ready_ns, crossing.wire_bytes, crossing.tail_ns).end_ns + to.delay_down_ns;
+  if (coalesce_ns_ == 0) return come_ns;
+  if (come_ns > to.interrupt_ns) to.interrupt_ns = come_ns + coalesce_ns_;
+  return to.interrupt_ns;
 }
 
 }  // namespace fabricbench::emulated_switch

@@ -97,6 +97,7 @@ struct FabricTiming {
   std::int64_t switch_latency_ns = 0;
   std::int64_t port_buffer_bytes = 0;  // wire bytes an egress port may have waiting, the frame on the wire included
   std::int64_t host_queue_bytes = 0;   // the same for the host's interface
+  std::int64_t coalesce_ns = 0;        // how long a host's interface holds a frame for others to come
   std::vector<PortTiming> ports;
   std::vector<SegmentTiming> segments;
   std::vector<std::vector<Route>> routes;  // [from][to]; empty: no frame crosses a segment
@@ -127,7 +128,8 @@ class TimingModel {
   std::optional<Crossing> pass(std::size_t segment, const Crossing& crossing);
 
   /// Returns when the frame is received behind `port`, or nothing where the port's buffer is full (drop-tail). An empty
-  /// port takes any frame, however small its buffer.
+  /// port takes any frame, however small its buffer. Where interrupts are coalesced the first frame after one waits for
+  /// the next, and with it all that come until then.
   std::optional<std::int64_t> admit(std::size_t port, const Crossing& crossing);
 
   /// The shortest time from any arrival to its `ready_ns`: a frame that has not arrived by now cannot be ready before
@@ -141,6 +143,7 @@ class TimingModel {
     Link egress;
     std::int64_t delay_up_ns;
     std::int64_t delay_down_ns;
+    std::int64_t interrupt_ns = 0;  // when its host hears of frames next, or heard last
   };
 
   Wire wire_;
@@ -148,6 +151,7 @@ class TimingModel {
   std::int64_t switch_latency_ns_;
   std::int64_t port_buffer_bytes_;
   std::int64_t host_queue_bytes_;
+  std::int64_t coalesce_ns_;
   struct Segment {
     Link link;
     std::int64_t latency_ns;

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from fabricbench.errors import UsageError
 from fabricbench.lab import PRESETS, EmulatedFabric, Switching, parse_fabric, parse_fabrics
 from fabricbench.lab.fabric import ASKED_FOR
+from fabricbench.lab.topology import plan_lab
 from fabricbench.model import Layer
 from fabricbench.published import Quantity, published_figures
 
@@ -179,3 +182,14 @@ def test_a_link_of_one_node_can_differ() -> None:
 def test_a_link_that_cannot_be_set_is_refused(changes: str) -> None:
     with pytest.raises(UsageError):
         parse_fabric(f"fast-ethernet:{changes}")
+
+
+def test_interrupts_can_be_coalesced():
+    plain, held = parse_fabrics("off=gigabit-crossover,on=gigabit-crossover:coalesce=100us")
+    assert held.added_delay_s(64) == pytest.approx(plain.added_delay_s(64) + 100e-6)
+    assert held.settings["interrupts coalesced"] == "100 µs"
+    assert "interrupts coalesced over 100 µs" in held.link_words
+    assert (
+        plan_lab("lab", 2, [plain, held], cpus=[0]).switch_configuration(1, Path("s"), Path("l"))["coalesce_ns"]
+        == 100_000
+    )

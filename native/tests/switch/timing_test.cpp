@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 namespace fabricbench::emulated_switch {
 namespace {
 
@@ -97,6 +99,19 @@ TEST(Timing, FramesOfTwoHostsShareTheEgressLink) {
   EXPECT_EQ(first.ready_ns, second.ready_ns);
   const std::int64_t alone_ns = model.admit(1, first).value();
   EXPECT_EQ(model.admit(1, second).value(), alone_ns + kFullNs);
+}
+
+TEST(Timing, CoalescedInterruptsHoldTheFirstFrameForThoseBehindIt) {
+  FabricTiming timing = fabric(Switching::store_and_forward);
+  const std::int64_t alone_ns = delay_through(timing, kFull);
+  timing.coalesce_ns = 2 * kFullNs + 1;
+  EXPECT_EQ(delay_through(timing, kFull), alone_ns + timing.coalesce_ns);
+
+  TimingModel model(timing);
+  std::vector<std::int64_t> heard;
+  for (int i = 0; i < 5; ++i) heard.push_back(model.admit(1, model.offer(0, kStart, kFull).value()).value() - kStart);
+  const std::int64_t first = alone_ns + timing.coalesce_ns;
+  EXPECT_EQ(heard, (std::vector{first, first, first, first + 3 * kFullNs, first + 3 * kFullNs}));
 }
 
 TEST(Timing, AFullPortDropsTheTailAndTakesFramesAgainOnceItDrained) {

@@ -40,6 +40,7 @@ KEYS = {
     "overhead": "overhead_bytes",
     "minimum": "minimum_bytes",
     "cell": "cell",
+    "coalesce": "coalesce_s",
     "segment-rate": "segment_rate_bit_s",
     "columns": "columns",
     "name": "name",
@@ -102,8 +103,9 @@ class EmulatedFabric(Model):
     nodes are in a torus (`lab/torus.py`) whose rings carry that between two neighbours; `switch_latency_s` is then what each such
     hop adds, and `columns` None stands for the most square torus. `sources` says for each of `figures` where it comes from.
     `links` are the nodes (by number) whose link differs: a lab with a known fault. Fabrics with the same `condition_of` are one
-    thing before and after a change. `scale` is by what rates are lower and delays longer than those of the fabric it stands for.
-    `built_from` has the published figures that one of the `figures` was chosen by.
+    thing before and after a change. A node's interface holds the first frame after an interrupt for `coalesce_s`, for others to
+    come. `scale` is by what rates are lower and delays longer than those of the fabric it stands for. `built_from` has the
+    published figures that one of the `figures` was chosen by.
     """
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=40)
@@ -119,6 +121,7 @@ class EmulatedFabric(Model):
     overhead_bytes: int = Field(ge=-14, le=1000)
     minimum_bytes: Bytes = Field(ge=0, le=1000)
     cell: CellTax | None = None
+    coalesce_s: Seconds = Field(default=0.0, ge=0, le=1)
     segment_rate_bit_s: BitPerSecond | None = Field(default=None, ge=1e6, le=400e9)
     columns: int | None = Field(default=None, ge=1)
     sources: dict[str, str]
@@ -196,20 +199,23 @@ class EmulatedFabric(Model):
 
     @property
     def link_words(self) -> str:
-        """What differs on single links, as a part of the description; empty where nothing does."""
-        return "".join(f"; link of n{node}: {change.words}" for node, change in sorted(self.links.items()))
+        """What interfaces do, and what differs on single links, as a part of the description; empty where nothing does."""
+        coalesced = f"; interrupts coalesced over {format_seconds(self.coalesce_s)}" if self.coalesce_s else ""
+        return coalesced + "".join(f"; link of n{node}: {change.words}" for node, change in sorted(self.links.items()))
 
     @property
     def settings(self) -> dict[str, str]:
         """What the switch and its links were told beside the wire's figures, for reports that set two runs side by side."""
         links = {f"link of n{node}": change.words for node, change in sorted(self.links.items())}
         torus = {} if self.columns is None else {"columns": str(self.columns)}
+        coalescing = {"interrupts coalesced": format_seconds(self.coalesce_s)} if self.coalesce_s else {}
         scale = {} if self.scale == 1 else {"scale": f"1:{self.scale}"}
         return {
             "link delay": format_seconds(self.delay_s),
             "switching": self.switching_words,
             "latency of a hop" if self.is_torus else "switch latency": format_seconds(self.switch_latency_s),
             "port buffer": format_bytes(self.port_buffer_bytes),
+            **coalescing,
             **torus,
             **scale,
             **links,
@@ -228,14 +234,14 @@ class EmulatedFabric(Model):
         """
         serialisation_s = self.wire.serialisation_s(frame_bytes)
         if self.is_cable:
-            return serialisation_s + self.delay_s
+            return serialisation_s + self.delay_s + self.coalesce_s
         before_forwarding_s = serialisation_s
         if self.switching is Switching.CUT_THROUGH:
             read_bytes = CUT_THROUGH_HEADER_BYTES if self.cell is None else self.cell.cell_bytes
             before_forwarding_s = min(serialisation_s, read_bytes * 8 / self.line_rate_bit_s)
         rates_bit_s = (self.line_rate_bit_s, self.segment_rate_bit_s or self.line_rate_bit_s)
         slowest_s = serialisation_s * self.line_rate_bit_s / min(rates_bit_s)
-        return before_forwarding_s + slowest_s + 2 * self.delay_s + hops * self.switch_latency_s
+        return before_forwarding_s + slowest_s + 2 * self.delay_s + hops * self.switch_latency_s + self.coalesce_s
 
 
 def override(fabric: EmulatedFabric, text: str) -> EmulatedFabric:

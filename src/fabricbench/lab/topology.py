@@ -156,6 +156,7 @@ class Topology(Model):
             "minimum_bytes": max(1, fabric.minimum_bytes),
             "cell": None if fabric.cell is None else fabric.cell.model_dump(),
             "host_queue_bytes": host_queue_bytes(fabric),
+            "coalesce_ns": round(fabric.coalesce_s * 1e9),
             "cpu": planned.cpu,
             "status": str(status),
             "lateness": str(lateness),

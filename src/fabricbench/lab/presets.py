@@ -88,7 +88,7 @@ FAST_ETHERNET = EmulatedFabric(
     sources={
         "line_rate_bit_s": "published: korkhov-2000, salamon-mink-nist",
         "delay_s": "10 m of twisted pair at 5 ns/m",
-        "switching": "published: korkhov-2000, salamon-mink-nist",
+        "switching": "published: salamon-mink-nist",
         "switch_latency_s": "published: salamon-mink-nist, 123 to 131 µs for a full frame, of which storing it is 122 µs",
         "port_buffer_bytes": "assumption: switches of that time had 100 to 500 KiB a port",
         **_ETHERNET_COST,
@@ -171,7 +171,7 @@ MYRINET = EmulatedFabric(
     sources={
         "line_rate_bit_s": "published: korkhov-2000",
         "delay_s": "assumption: 10 m of cable and the adapter's processor; keeps a path above the emulation's floor",
-        "switching": "published: korkhov-2000",
+        "switching": "ANSI/VITA 26-1998: packets pass a switch at once (korkhov-2000 does not tell)",
         "switch_latency_s": "assumption: a 16-port crossbar passes a header on in under 0.5 µs",
         "port_buffer_bytes": "published: korkhov-2000, flow control on each link: large enough that nothing is dropped",
         "mtu": "GM's IP driver: 9000",

@@ -19,7 +19,7 @@ COMPLETE := $(VENV)/.complete
 INSTALL := PATH="$$PATH:$(CURDIR)/$(BIN)" tools/install -c constraints.txt --no-build-isolation $(NATIVE) -C cmake.define.FABRICBENCH_TESTS=OFF
 
 .DEFAULT_GOAL := all
-.PHONY: all wheel demo test proof test-units test-sanitized test-python test-rest style lint tidy format docs bench clean help
+.PHONY: all wheel demo test proof test-units test-sanitized test-python test-rest style lint tidy format docs bench studies clean help
 
 all: $(COMPLETE) $(VENV)/.tools ## set up the environment in .venv and build everything into it
 
@@ -114,6 +114,9 @@ bench: all ## fabricbench beside its peers, and the lab against what was asked o
 	$(BIN)/python -m benchmarks.hpcg_speed
 	$(BIN)/python benchmarks/store_scale.py
 	$(BIN)/python benchmarks/compare_scale.py
+
+studies: all ## five published studies measured again in the lab: half an hour; docs/studies.md has tables and plots of it
+	$(BIN)/python -m benchmarks.studies --write docs/studies.md
 
 clean: ## remove what was built here (not your runs)
 	rm -rf $(VENV) build src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,1 @@
+"""The five published studies, measured again in the lab: what came out beside what their authors found."""

@@ -18,6 +18,7 @@ from fabricbench.testbed.advice import (
 from fabricbench.testbed.doctor import _version, examine, inventory
 from fabricbench.testbed.host import (
     Permissions,
+    read_board,
     read_clock,
     read_kernel,
     read_load,
@@ -44,6 +45,8 @@ LAPTOP = {
     "sys/devices/system/clocksource/clocksource0/current_clocksource": "hpet\n",
     "sys/devices/system/clocksource/clocksource0/available_clocksource": "hpet acpi_pm\n",
     "sys/class/dmi/id/product_name": "KVM\n",
+    "sys/class/dmi/id/board_vendor": "Supermicro\n",
+    "sys/class/dmi/id/board_name": "X11DPi-N\n",
 }
 for cpu in range(4):
     folder = f"sys/devices/system/cpu/cpu{cpu}"
@@ -83,6 +86,11 @@ def test_kernel_memory_clock_and_load_are_read(laptop: Path):
     assert kernel.virtualisation == "virtual machine (KVM)"
     assert read_memory_bytes(laptop) == 2048 * 1024
     assert (read_clock(laptop).source, read_load(laptop)) == ("hpet", 3.5)
+
+
+def test_the_board_is_called_by_its_maker_and_product(laptop: Path, tmp_path: Path):
+    assert read_board(laptop) == "Supermicro X11DPi-N"
+    assert read_board(tmp_path / "nothing") is None
 
 
 def test_only_the_words_of_the_command_line_that_matter_are_kept(laptop: Path):

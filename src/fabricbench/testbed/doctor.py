@@ -34,6 +34,7 @@ from fabricbench.testbed.host import (
     Limits,
     Permissions,
     Processors,
+    read_board,
     read_clock,
     read_hugepages,
     read_kernel,
@@ -73,6 +74,7 @@ class Host(Model):
     name: str
     processors: Processors
     memory_bytes: int | None
+    board: str | None = None
     kernel: Kernel
     clock: Clock
     load: float | None
@@ -128,6 +130,7 @@ def examine(root: Path = ROOT) -> Host:
         name=platform.node(),
         processors=processors,
         memory_bytes=read_memory_bytes(root),
+        board=read_board(root),
         kernel=kernel,
         clock=clock,
         load=load,

@@ -147,6 +147,12 @@ def _caches(root: Path) -> dict[str, int]:
     return caches
 
 
+def read_board(root: Path) -> str | None:
+    """Return the main board as its firmware calls it, maker and product; None where the kernel does not tell, or in a guest."""
+    told = (read_text(root / "sys/class/dmi/id" / name) for name in ("board_vendor", "board_name"))
+    return " ".join(filter(None, told)) or None
+
+
 def read_memory_bytes(root: Path) -> int | None:
     """Return the size of the memory."""
     found = re.search(r"^MemTotal:\s*(\d+) kB", read_text(root / "proc/meminfo") or "", re.MULTILINE)

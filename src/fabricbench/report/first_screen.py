@@ -46,6 +46,7 @@ from fabricbench.report.words import (
     typographic,
     wire_remark,
 )
+from fabricbench.table import Table, table
 
 GRADE_SIGNS = {Grade.CLEAR: "✓", Grade.DOUBTFUL: "▲", Grade.ALARM: "‼", Grade.OPEN: "○", Grade.VOID: "✕"}
 """A shape beside each grade's word, for print without colour."""
@@ -58,6 +59,8 @@ LOST = "LOST"
 """Heads what was lost, in every form."""
 OF_LINE_RATE = "Of line rate"
 """Heads the shares of one fabric, in every form."""
+MOST_ABREAST = 4
+"""Fabrics that have a column each; of more each has a line."""
 TIE, WORSE = "~", ">"
 """Between two fabrics in their order: not told apart by any test, and told apart."""
 
@@ -141,6 +144,17 @@ class Row:
         ]
         return tuple(zip(names, [*signs, ""][: len(names)], strict=True))
 
+    def value_of(self, fabric: str) -> Value | None:
+        """Return what a fabric showed; None where it has none of this row."""
+        return next((value for value in self.values if value.fabric == fabric), None)
+
+    def place_of(self, fabric: str) -> str:
+        """Return the places that a fabric may have, by the pairs that a test told apart: `2`, or `2-4`; empty without pairs."""
+        mine = [one for one in self.ratios if fabric in (one.fabric_a, one.fabric_b)]
+        decided = [one.leader for one in mine if one.leader is not None and not one.is_ahead]
+        first, last = 1 + sum(one != fabric for one in decided), 1 + len(mine) - decided.count(fabric)
+        return "" if not mine else str(first) if first == last else f"{first}-{last}"
+
     @property
     def sign(self) -> str:
         """The grade's shape."""
@@ -203,6 +217,21 @@ class Screen:
         """Whether there is one fabric, which nothing is compared with: rows have no verdict, and no evidence for one."""
         return len(self.fabrics) == 1
 
+    @property
+    def is_turned(self) -> bool:
+        """Whether there are so many fabrics that each has a line, with its place in every effect, and effects are columns."""
+        return len(self.fabrics) > MOST_ABREAST
+
+    def turned(self, rows: Sequence[Row], *, has_intervals: bool = False) -> Table:
+        """Return rows as columns, a line for each fabric, and below them the evidence of each."""
+        lines = [
+            (f"{letter} {name}", *(_with_place(row, name, has_interval=has_intervals) for row in rows))
+            for letter, name in self.fabrics
+        ]
+        evidence = ("Evidence", *(row.grade_words for row in rows))
+        columns = (f"{self.level} [place]", *(row.what for row in rows))
+        return table(columns, [*lines, evidence], range(1, len(columns)))
+
     def has_shares(self, rows: Sequence[Row]) -> bool:
         """Whether any of these rows has a share of the line rate, which then stands in a column of its own."""
         return any(value.share for row in rows for value in row.values)
@@ -211,6 +240,16 @@ class Screen:
         """Return the doubts that rows are marked with, each with its number, but for those of rows that stand above them."""
         numbers = {number for row in rows for number in row.doubts} - {number for row in told for number in row.doubts}
         return tuple((number, self.doubts[number - 1]) for number in sorted(numbers))
+
+
+def _with_place(row: Row, name: str, *, has_interval: bool) -> str:
+    """Return `83.9 µs [1]`, or `83.9 µs (80 to 88) [1-2]`."""
+    value, place = row.value_of(name), row.place_of(name)
+    if value is None:
+        return NOTHING
+    text = f"({value.text})" if value.is_struck else value.text
+    interval = f"({value.interval})" if has_interval and value.interval else ""
+    return " ".join(filter(None, (text, interval, f"[{place}]" if place else "", value.remark)))
 
 
 def build_screen(findings: Findings) -> Screen:

@@ -183,6 +183,9 @@ def _doubts(doubts: Sequence[tuple[int, str]]) -> Iterable[str]:
 
 def _effects(screen: Screen, rows: Sequence[Row], sections: Collection[str]) -> Iterable[str]:
     """Yield the table of effects, each of which leads to the section that has more of it."""
+    if screen.is_turned:
+        yield from markdown_lines(screen.turned(rows, has_intervals=True).with_cells(typographic))
+        return
     shares = [OF_LINE_RATE] if screen.has_shares(rows) else []
     outcome = [screen.ratio_head, "Verdict"] if screen.has_pairs else shares if screen.is_alone else ["Best first"]
     evidence = "" if screen.is_alone else "Evidence"
@@ -222,7 +225,9 @@ def _pairs(screen: Screen) -> Iterable[str]:
         for one in row.ratios
     ]
     if pairs:
-        yield from ("Every pair:", "", *_table(table(("", "B : A", screen.ratio_head, "Verdict"), pairs, (2,))), "")
+        content = table(("", "B : A", screen.ratio_head, "Verdict"), pairs, (2,))
+        written = _folded("Every pair", content) if screen.is_turned else _table(content)
+        yield from ("Every pair:", "", *written, "")
 
 
 def _chapters(findings: Findings, pictures: Pictures, *, leading: bool) -> Iterable[tuple[str, list[str]]]:

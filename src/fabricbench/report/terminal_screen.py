@@ -86,7 +86,7 @@ def screen_parts(findings: Findings, width: int, extent: Extent) -> list[Rendera
     if extent is Extent.WHOLE and screen.more_rows:
         parts += [Text("\nLayers that explain", style="bold"), _effects(findings, screen, screen.more_rows, width)]
         parts += _doubts(screen.doubts_of(screen.more_rows, screen.rows))
-    if extent is Extent.WHOLE and not screen.has_pairs and not screen.is_alone:
+    if extent is Extent.WHOLE and not screen.has_pairs and not screen.is_alone and not screen.is_turned:
         parts += [Text(f"\nEvery pair: {screen.ratio_head.lower()}", style="bold"), _pairs(screen)]
     if screen.detail and extent > Extent.ANSWER:
         parts += [Text(""), Text(screen.detail)]
@@ -155,6 +155,8 @@ def _labelled(label: str, lines: Sequence[str], style: str = "bold") -> list[Ren
 
 def _effects(findings: Findings, screen: Screen, rows: Sequence[Row], width: int) -> RichTable:
     """Return a row for each effect. What has no room goes: the evidence's words first, then the launches."""
+    if screen.is_turned:
+        return _turned(findings, screen, rows)
     body = _body(findings, screen, rows, is_narrow=False)
     long = [Text(row.marks if screen.is_alone else row.grade_words, style=GRADE_STYLES[row.grade]) for row in rows]
     short = [Text(row.grade_words.replace(f" {row.grade.value}", ""), style=GRADE_STYLES[row.grade]) for row in rows]
@@ -177,6 +179,24 @@ def _effects(findings: Findings, screen: Screen, rows: Sequence[Row], width: int
     for cells, last in zip(body, lasts, strict=True):
         table.add_row(*cells, last)
     _set_widths(table, width)
+    return table
+
+
+def _turned(findings: Findings, screen: Screen, rows: Sequence[Row]) -> RichTable:
+    """Return a line for each fabric, in its colour, and the evidence below them."""
+    content = screen.turned(rows)
+    table = RichTable(box=None, padding=(0, GAP, 0, 0), header_style="dim", pad_edge=False)
+    table.add_column(escape(content.columns[0]))
+    for name in content.columns[1:]:
+        table.add_column(escape(name), justify="right")
+    for (_, name), cells in zip(screen.fabrics, content.rows[:-1], strict=True):
+        first, *others = map(Text, cells)
+        first.stylize(terminal_colour(findings, name))
+        table.add_row(first, *others)
+    words, *grades = content.rows[-1]
+    table.add_row(
+        Text(words, style="dim"), *(Text(one, GRADE_STYLES[row.grade]) for one, row in zip(grades, rows, strict=True))
+    )
     return table
 
 

@@ -32,7 +32,7 @@ from fabricbench.report.first_screen import (
     plain_times,
 )
 from fabricbench.report.html.still import still
-from fabricbench.report.html.strips import strips_of
+from fabricbench.report.html.strips import has_blocks, strips_of
 from fabricbench.report.palette import SHAPE_PATHS, colour_range, column_of, shape_range
 from fabricbench.report.tables import crossover_table, fabric_table, inventory_table
 from fabricbench.report.words import RECEIVE_WORDS, badge_words, facts_words, size_words
@@ -151,7 +151,7 @@ def build_page(findings: Findings) -> Page:
         screen=screen,
         level=screen.level,
         plots=plots,
-        plot_head="Launches" if findings.headline.changes is not None else "Block by block",
+        plot_head="Block by block" if has_blocks(findings) else "Launches",
         plot_words=f"times better than {screen.fabrics[0][1]}" if screen.fabrics else "",
         plot_extent=axis.words,
         reading=_reading(findings, is_alone=screen.is_alone),

@@ -132,14 +132,19 @@ def looks_of(findings: Findings, screen: Screen) -> dict[str, tuple[str, str]]:
     return looks | {name: looks[names[column_of(findings, name)]] for _, name in screen.fabrics}
 
 
+def has_blocks(findings: Findings) -> bool:
+    """Whether the points of a strip are blocks, which all fabrics share, and not the launches of each."""
+    return findings.headline.changes is None and all(one.is_paired for one in findings.cells)
+
+
 def strips_of(findings: Findings, screen: Screen) -> tuple[dict[str, Markup], Axis]:
     """Return the strip of each row of the first screen, by what it is, and the axis that all share.
 
-    Two runs, before and after, have no blocks in common.
+    Runs before and after, or of several configurations, have no blocks in common.
     """
     effects = (*findings.headline.effects, *findings.headline.more_effects)
     is_lower_better = {typographic(effect.what): effect.metric.is_lower_better for effect in effects}
-    rows, is_paired = (*screen.rows, *screen.more_rows), findings.headline.changes is None
+    rows, is_paired = (*screen.rows, *screen.more_rows), has_blocks(findings)
     lines = {
         row.what: lines_of(
             [value.reading for value in row.values], is_lower_better=is_lower_better[row.what], is_paired=is_paired

@@ -211,7 +211,7 @@ def test_a_command_that_is_given_again_measures_as_many_blocks_and_writes_elsewh
 
 def test_the_method_promises_a_rate_of_error_of_two_sessions_for_those_sessions_alone():
     """One run a side: what else differed between the sessions is in the ratio."""
-    told = {each: " ".join(method(0.02, 0.95, replication=each, seed=1)) for each in Replication}
+    told = {each: " ".join(method(0.02, 0.95, replications=[each], seed=1)) for each in Replication}
     assert [each for each, text in told.items() if "no rate of error is promised" in text] == [Replication.LAUNCHES]
     assert [each for each, text in told.items() if "rates of error about the two sessions" in text] == [
         Replication.LAUNCHES
@@ -226,5 +226,5 @@ def test_the_method_promises_a_rate_of_error_of_two_sessions_for_those_sessions_
 def test_the_method_tells_of_the_pauses_of_a_campaign(tmp_path: Path, stored: dict[str, Any], told: str):
     manifest = written(tmp_path).manifest.model_copy(update={"campaign": stored})
     assert pause_of(manifest) == told
-    texts = method(0.02, 0.95, replication=Replication.BLOCKS, seed=1, pause=pause_of(manifest))
+    texts = method(0.02, 0.95, replications=[Replication.BLOCKS], seed=1, pause=pause_of(manifest))
     assert any(f"nothing was measured for {told}," in text for text in texts) == bool(told)

@@ -25,13 +25,13 @@ from fabricbench.analysis.findings import (
     Replication,
 )
 from fabricbench.analysis.findings.doubts import Doubt, escaped, together, whole
-from fabricbench.analysis.headline import as_on_screen, next_steps, write_headline
+from fabricbench.analysis.headline import RUNS_OF_EACH, as_on_screen, next_steps, write_headline
 from fabricbench.analysis.hosts import quiet_words, system_words
 from fabricbench.analysis.instrument import doubt_of, impossible, impossible_launches, tolerated
 from fabricbench.analysis.ladder import build_ladder
 from fabricbench.analysis.lost_launches import changed_starts, doubt_of_losses, unequal_starts
 from fabricbench.analysis.material import Material
-from fabricbench.analysis.measured import CellMeasured, Side
+from fabricbench.analysis.measured import CellMeasured, Configuration, Side
 from fabricbench.analysis.method import method, pause_of, reproduction, testbed_arguments
 from fabricbench.analysis.order_effects import without_order_effects
 from fabricbench.analysis.pairing import Pairing, all_pairs, pair
@@ -62,6 +62,7 @@ def analyse(
     *,
     before: Sequence[Run] = (),
     after: Sequence[Run] = (),
+    configurations: Sequence[Configuration] = (),
     baseline: str | None = None,
     margin: float | None = None,
     confidence: float = DEFAULT_CONFIDENCE,
@@ -69,21 +70,22 @@ def analyse(
     decision: DecisionTable | None = None,
     history: History | None = None,
 ) -> Findings:
-    """Return everything that a report shows about one run, or about runs of the same fabrics before and after a change.
+    """Return everything that a report shows about one run, runs of the same fabrics before and after a change, or configurations.
 
-    In one run every two fabrics are compared; `baseline` (default: the testbed's first) comes first, as A of its pairs. Two `runs`
-    are one before and one after; `before` and `after` hold several of each. `margin` is the smallest relative difference that
-    matters (default: that of the first run's campaign). Rates of kernels are normalised to `reference`, fabrics are ranked by the
-    weights and prices of `decision` (default: the campaign's own); of one run, the trend up to it is found in `history`.
+    In one run every two fabrics are compared, of `configurations` every two; `baseline` (default: the first) comes first, as A of
+    its pairs. Two `runs` are one before and one after; `before` and `after` hold several of each. `margin` is the smallest
+    relative difference that matters (default: that of the first run's campaign). Rates of kernels are normalised to `reference`,
+    fabrics are ranked by the weights and prices of `decision` (default: the campaign's own); of one run, the trend up to it is
+    found in `history`.
     UsageError if the arguments make no sense or nothing was measured.
     """
-    every_run = [*before, *after] if before or after else list(runs)
+    every_run = list({id(run): run for one in configurations for run in one.runs}.values()) or [*before, *after, *runs]
     margin = margin if margin is not None else _margin_of(every_run)
     check_levels(margin, confidence)
-    is_one_run = len(every_run) == 1
-    arranged = arrange(read_sides(runs, before=before, after=after), baseline, is_one_run=is_one_run)
-    sides, order_words = without_order_effects(arranged)
-    pairings = pairings_of(sides, is_one_run=is_one_run)
+    is_change = len(every_run) > 1 and not configurations
+    read = read_sides(runs, before=before, after=after, configurations=configurations)
+    sides, order_words = without_order_effects(arrange(read, baseline, is_change=is_change))
+    pairings = pairings_of(sides, is_change=is_change)
     level = 1.0 - error_of_look(every_run, 1.0 - confidence)
     summaries = [summarise(side, cell, confidence) for side in sides for cell in side.cells.values()]
     cells, curves = compare_all(
@@ -122,7 +124,7 @@ def analyse(
     samples = sum(cell.pooled.size for side in sides for cell in side.cells.values())
     blocks = (
         len({block for side in sides for block in side.blocks})
-        if is_one_run
+        if len(every_run) == 1
         else max(len(side.blocks) for side in sides)
     )
     fabrics = tuple(fabric_facts(side, letters_of(index)) for index, side in enumerate(sides))
@@ -144,9 +146,9 @@ def analyse(
         is_emulated=any(side.fabric.is_emulated for side in sides),
         fabrics=fabrics,
         accounts=accounts,
-        unequal_starts=unequal_starts(accounts, confidence)
-        if is_one_run
-        else changed_starts(accounts[:split], accounts[split:], confidence),
+        unequal_starts=changed_starts(accounts[:split], accounts[split:], confidence)
+        if is_change
+        else unequal_starts(accounts, confidence),
         headline=headline.model_copy(
             update={
                 "next_steps": next_steps(
@@ -161,12 +163,13 @@ def analyse(
                     beyond_wire=_beyond_wire(sides),
                     has_workload=any(found.get(name) is not None for name in ("kernels", "applications"))
                     or not any(Layer.MPI in one.layers for one in manifest.testbed.fabrics),
-                    has_prices=weights is not None or not is_one_run or len(sides) < 2,
+                    has_prices=weights is not None or len(every_run) > 1 or len(sides) < 2,
+                    runs_to_give=None if is_change or len(every_run) == 1 else RUNS_OF_EACH,
                     testbed=testbed_arguments(manifest),
                 ),
                 "evidence": bounded(headline.evidence, marks, len(sides), is_busy=bool(busy)),
-                "system": system_words(manifest),
-                **reproduction(every_run),
+                "system": system_words([run.manifest for run in every_run] if configurations else [manifest]),
+                **reproduction(every_run, is_brief=bool(configurations)),
                 "conditions": _conditions(
                     sides,
                     pairings,
@@ -189,7 +192,7 @@ def analyse(
         method=method(
             margin,
             confidence,
-            replication=pairings[0].replication if pairings else None,
+            replications=list(dict.fromkeys(one.replication for one in pairings)),
             seed=manifest.seed,
             more=paragraphs,
             origins=origins,
@@ -316,9 +319,9 @@ def _cautioned(cells: Sequence[Comparison], sides: Sequence[Side]) -> list[Compa
     return [noted(one) for one in cells]
 
 
-def arrange(sides: Sequence[Side], baseline: str | None, *, is_one_run: bool) -> list[Side]:
+def arrange(sides: Sequence[Side], baseline: str | None, *, is_change: bool) -> list[Side]:
     """Return the sides with the baseline first; it is A of all its pairs."""
-    if not is_one_run:
+    if is_change:
         if baseline is not None:
             raise UsageError(
                 f"--baseline {baseline} does not go with a comparison before and after",
@@ -327,23 +330,38 @@ def arrange(sides: Sequence[Side], baseline: str | None, *, is_one_run: bool) ->
         return list(sides)
     names = [side.name for side in sides]
     if baseline is not None and baseline not in names:
-        raise UsageError(f"there is no fabric {baseline} in the run", hint=f"choose one of {', '.join(names)}")
+        what = "configuration" if sides[0].factors else "fabric"
+        where = "here" if sides[0].factors else "in the run"
+        raise UsageError(f"there is no {what} {baseline} {where}", hint=f"choose one of {'; '.join(names)}")
     first = names.index(baseline) if baseline is not None else 0
     return [sides[first], *sides[:first], *sides[first + 1 :]]
 
 
-def pairings_of(sides: Sequence[Side], *, is_one_run: bool) -> list[Pairing]:
-    """Return who is compared with whom: every two fabrics of a run, each fabric before with itself after."""
-    return all_pairs(sides) if is_one_run else [pair(a, b) for a, b in zip(sides[::2], sides[1::2], strict=True)]
+def pairings_of(sides: Sequence[Side], *, is_change: bool) -> list[Pairing]:
+    """Return who is compared with whom: each fabric before with itself after, else every two sides."""
+    return [pair(a, b) for a, b in zip(sides[::2], sides[1::2], strict=True)] if is_change else all_pairs(sides)
 
 
 def _title(sides: Sequence[Side], pairings: Sequence[Pairing]) -> str:
     if not pairings:
         return sides[0].name
+    names = [side.name for side in sides]
+    if sides[0].factors:
+        return _title_of_configurations(names)
     if not pairings[0].is_paired:
         return f"{enumeration([side.fabric.name for side in sides[::2]])}, before and after"
-    names = [side.name for side in sides]
     return f"{', '.join(names[:-1])} or {names[-1]}?"
+
+
+LONGEST_TITLE = 80
+
+
+def _title_of_configurations(names: Sequence[str]) -> str:
+    """Return a question that names all configurations, else how many there are and the first ones."""
+    whole = f"{'; '.join(names[:-1])} or {names[-1]}?"
+    return (
+        whole if len(whole) <= LONGEST_TITLE else f"{count(len(names), 'configuration')}: {'; '.join(names[:2])}, ..."
+    )
 
 
 def _seconds(launch: StoredLaunch) -> float:
@@ -369,6 +387,19 @@ def _in_sessions(pairings: Sequence[Pairing]) -> str:
     return f" in {sessions} sessions" if sessions > 1 else ""
 
 
+def _widest(pairings: Sequence[Pairing]) -> Replication:
+    """Return what is repeated in the pairs that tell least: launches, then runs, then blocks."""
+    found = {one.replication for one in pairings}
+    return next((one for one in (Replication.LAUNCHES, Replication.RUNS) if one in found), Replication.BLOCKS)
+
+
+def _runs_of_each(sides: Sequence[Side]) -> str:
+    """Return `6 configurations of 3 runs each`."""
+    runs = [len(side.runs) for side in sides]
+    most = count(max(runs), "run")
+    return f"{count(len(sides), 'configuration')} of {f'{most} each' if min(runs) == max(runs) else f'{min(runs)} to {most}'}"
+
+
 def _conditions(
     sides: Sequence[Side],
     pairings: Sequence[Pairing],
@@ -380,13 +411,15 @@ def _conditions(
     order: Sequence[str],
 ) -> str:
     """Return in a line what the first screen rests on."""
-    replication = pairings[0].replication if pairings else Replication.BLOCKS
+    replication = _widest(pairings)
     blocks = max((len(side.blocks) for side in sides), default=0)
     by = {
         Replication.BLOCKS: count(blocks, "block") + _fewer_pairs(pairings, blocks) + _in_sessions(pairings),
         Replication.RUNS: f"{count(len(sides[0].runs), 'run')} before, {len(sides[-1].runs)} after",
         Replication.LAUNCHES: f"{count(len(sides[0].runs), 'run')} before, {len(sides[-1].runs)} after",
     }[replication]
+    if sides[0].factors:
+        by = _runs_of_each(sides)
     parts = [f"{by}, {count(launches, 'valid launch')}, {count(samples, 'sample')}"]
     of_all = ""
     if len(sides) > 1:
@@ -395,7 +428,7 @@ def _conditions(
                 f"the intervals of this screen's ratios hold together with {percent(confidence)}, those of its levels each alone"
             )
         parts.append(f"differences below {percent(margin)} do not matter")
-        of_all = ", those of all fabrics over the same blocks"
+        of_all = "" if sides[0].factors else ", those of all fabrics over the same blocks"
     parts.append(f"levels are geometric means over launches, of tails medians{of_all}")
     parts += [f"{words}: ratios are without that" for words in order]
     for mark, names in marks.items():

@@ -11,7 +11,6 @@ from fabricbench.analysis.change import is_change, name_of_change
 from fabricbench.analysis.effects import Compared, ErrorRates
 from fabricbench.analysis.findings import Effect, Grade, Letter, PairEffect, Replication, Verdict
 from fabricbench.analysis.interaction import networks_of
-from fabricbench.analysis.measured import BEFORE
 from fabricbench.analysis.pairing import Pairing
 from fabricbench.analysis.phrases import (
     fitting,
@@ -79,9 +78,8 @@ def answer_of(compared: Compared, leading: Sequence[Effect], of_samples: Sequenc
         return Answer(f"Nothing that users meet was measured on all of {names}; what was is compared below.")
     if is_change(compared.pairings):
         return _change(compared, leading, of_samples, rates)
-    if len(compared.sides) == 2:
-        return _two(compared, leading, of_samples, rates)
-    return _many(compared, leading, of_samples, rates)
+    answer = (_two if len(compared.sides) == 2 else _many)(compared, leading, of_samples, rates)
+    return replace(answer, detail=" ".join(filter(None, (_of_single_runs(compared.pairings), answer.detail))))
 
 
 def _two(compared: Compared, leading: Sequence[Effect], of_samples: Sequence[Effect], rates: ErrorRates) -> Answer:
@@ -282,6 +280,8 @@ def factors_answer(compared: Compared, leading: Sequence[Effect]) -> Answer | No
     return Answer(fitting(*(f"{text}." for text in options)), tuple(quoted[:MOST_QUOTED]))
 
 
+MOST_ORDERED = 4
+"""Fabrics whose order a sentence can hold: of five there are ten pairs."""
 MOST_QUOTED = 2
 """Rows that a sentence quotes."""
 
@@ -328,7 +328,9 @@ def _next_pair(effect: Effect, champion: str) -> PairEffect:
 
 
 def _orders(ranked: Sequence[Effect]) -> str:
-    """Return each row's order from the best on, and which pairs no test told apart."""
+    """Return each row's order from the best on, and which pairs no test told apart; of many fabrics the table has places."""
+    if any(len(one.readings) > MOST_ORDERED for one in ranked):
+        return ""
     return " ".join(f"{one.what}: {order_text(one)}." for one in ranked)
 
 
@@ -339,15 +341,13 @@ def order_text(effect: Effect) -> str:
     return ", then ".join(order) if not alike else f"{', '.join(order)}; not told apart: {', '.join(alike)}"
 
 
-def _of_single_runs(pairing: Pairing) -> str:
-    """Return what one run alone cannot tell, of both sides or of one; empty where each has several."""
-    single = pairing.single_runs
-    if not single:
-        return ""
-    if len(single) > 1:
+def _of_single_runs(pairings: Sequence[Pairing]) -> str:
+    """Return what one run alone cannot tell, of both sides or of some; empty where each has several."""
+    found = [pairing.single_runs for pairing in pairings]
+    if any(len(single) > 1 for single in found):
         return "One run a side cannot tell a change from what else differed between the sessions."
-    when = "before" if single == (BEFORE,) else "after"
-    return f"One run {when} cannot tell how far another would differ from it."
+    single = list(dict.fromkeys(words for of_pair in found for words in of_pair))
+    return f"One run {single[0]} cannot tell how far another would differ from it." if single else ""
 
 
 def _change(compared: Compared, leading: Sequence[Effect], of_samples: Sequence[Effect], rates: ErrorRates) -> Answer:
@@ -357,7 +357,7 @@ def _change(compared: Compared, leading: Sequence[Effect], of_samples: Sequence[
     ]
     slower = [found for found in decided if found[1].verdict.leader is Letter.A]
     chosen = max(slower or decided, key=lambda found: abs(log(found[1].times)), default=None)
-    tail = _of_single_runs(compared.pairings[0])
+    tail = _of_single_runs(compared.pairings[:1])
     if chosen is None:
         is_same = all(
             one.pairs and one.grade is not Grade.VOID and all(pair.verdict is Verdict.EQUIVALENT for pair in one.pairs)

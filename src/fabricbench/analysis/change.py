@@ -38,11 +38,7 @@ UNTOLD = (
 
 def is_change(pairings: Sequence[Pairing]) -> bool:
     """Whether everything compared is one thing before and after a change: two runs of it, or two conditions in one run."""
-    return bool(pairings) and all(not pairing.is_paired or _is_condition(pairing) for pairing in pairings)
-
-
-def _is_condition(pairing: Pairing) -> bool:
-    return bool(pairing.a.fabric.condition_of) and pairing.a.fabric.condition_of == pairing.b.fabric.condition_of
+    return bool(pairings) and all(pairing.is_change for pairing in pairings)
 
 
 def name_of_change(pairings: Sequence[Pairing], pair: PairEffect) -> str:
@@ -74,7 +70,7 @@ def changes_of(
 
 def _differences(pairing: Pairing) -> Iterable[str]:
     if pairing.is_paired:
-        return _of_fabrics(changed_name(pairing), pairing.a, pairing.b, PLACES if _is_condition(pairing) else ())
+        return _of_fabrics(changed_name(pairing), pairing.a, pairing.b, PLACES if pairing.is_change else ())
     return differences(pairing.a, pairing.b)
 
 
@@ -86,14 +82,14 @@ def differences(before: Side, after: Side) -> Iterable[str]:
 
 
 def _of_fabrics(name: str, a: Side, b: Side, unlike: Sequence[str] = ()) -> Iterable[str]:
-    before, after = (_told(side.fabric, unlike) for side in (a, b))
+    before, after = (told_of(side.fabric, unlike) for side in (a, b))
     for what in dict.fromkeys((*before, *after)):
         old, new = before.get(what, NOT_SET), after.get(what, NOT_SET)
         if old != new:
             yield f"{name}: {what} {old} became {new}"
 
 
-def _told(fabric: Fabric, left_out: Sequence[str]) -> dict[str, str]:
+def told_of(fabric: Fabric, left_out: Sequence[str] = ()) -> dict[str, str]:
     """Return a fabric's settings as texts, those of its wire and those that a lab was told one by one."""
     told: dict[str, str] = {}
     for name, value in fabric.model_dump(mode="json").items():

@@ -70,7 +70,7 @@ def compare_all(
     subjects = [(pairing, subject) for pairing in pairings for subject in _subjects(pairing)]
     if not subjects:
         return [], []
-    ratios = _joined([_ratios(pairing, _subjects(pairing), confidence) for pairing in pairings])
+    ratios = joined_ratios([_ratios(pairing, _subjects(pairing), confidence) for pairing in pairings])
     met = np.array([met_by(pairing, _keys(subject)) for pairing, subject in subjects])
     raw, groups = _in_both_groups(subjects, p_values_of(ratios, margin), margin)
     adjusted = adjusted_with_control(raw, np.array([_layer(subject) is Layer.MEMORY for _, subject in subjects]))
@@ -139,7 +139,7 @@ def _ratios(pairing: Pairing, subjects: Sequence[CellKey | Curve], confidence: f
             for one, those in places.items()
         ]
         order = np.argsort(np.array([place for those in places.values() for place in those], dtype=np.int64))
-        return _joined(parts, order)
+        return joined_ratios(parts, order)
     log_a, log_b = (
         np.stack([_mean_over_sizes([pairing.log_values(key)[side] for key in those]) for those in keys])
         for side in (0, 1)
@@ -172,7 +172,8 @@ def _mean_over_sizes(rows: Sequence[Floats]) -> Floats:
     return np.asarray(np.mean(np.stack(rows), axis=0), dtype=np.float64)
 
 
-def _joined(parts: Sequence[Ratios], order: NDArray[np.int64] | None = None) -> Ratios:
+def joined_ratios(parts: Sequence[Ratios], order: NDArray[np.int64] | None = None) -> Ratios:
+    """Return the ratios of several parts as one, in an order of their entries."""
     names = Ratios.__dataclass_fields__
     whole = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
     return Ratios(**(whole if order is None else {name: values[order] for name, values in whole.items()}))

@@ -249,12 +249,14 @@ Level = tuple[float | None, float | None, float | None]
 def _level(side: Side, row: Row, sides: Sequence[Side], pairings: Sequence[Pairing], confidence: float) -> Level:
     """Return a fabric's level: the geometric mean over what all sides have, so that ratios of readings are the ratios shown."""
     logs = _log_values(side.cells[row.key], row)
-    if pairings and pairings[0].is_paired:
-        common = _common_blocks(row, sides, pairings)
+    beside = [one for one in sides if one.is_beside(side)]
+    mine = [pairing for pairing in pairings if side.name in (pairing.a.name, pairing.b.name)]
+    if len(side.runs) > 1 and not all(pairing.is_paired for pairing in mine):
+        logs = run_means(logs, side.run_of)
+    elif len(beside) > 1:
+        common = _common_blocks(row, beside, [pairing for pairing in mine if pairing.is_paired])
         shared = logs[[block in common for block in side.blocks]]
         logs = shared if shared.size else logs
-    elif len(side.runs) > 1:
-        logs = run_means(logs, side.run_of)
     if row.tail is not None:
         median = median_interval(np.exp(logs[~np.isnan(logs)]), confidence, side.cells[row.key].rounding)
         return (None if np.isnan(median.value) else median.value), median.low, median.high
@@ -347,6 +349,7 @@ def _judged(
         troubles.usual_of_sessions(open_pair, pairing.a.cells[row.key].subject),
         rates.sessions,
         _known_values(row, pairing),
+        pairing.is_one_machine,
         worse,
     )
     return replace(judged, pair=_shown(row, pairing, judged, values))

@@ -101,6 +101,12 @@ def sessions_of(launches: Iterable[StoredLaunch]) -> BlockSessions:
     return {key: max(sum(one <= mine for one in large) - 1, 0) for key, mine in found.items()}
 
 
+def sessions_of_runs(side: Side) -> BlockSessions:
+    """Return in which of its several runs each block of a side was measured."""
+    run_of = dict(zip(side.blocks, side.run_of, strict=True))
+    return {(launch.block, launch.subject): run_of[launch.block] for launch in side.launches}
+
+
 def wide(gaps: Iterable[Gap]) -> list[Gap]:
     """Return the gaps that are wide."""
     return [gap for gap in gaps if gap.is_wide]

@@ -72,7 +72,7 @@ class Judged:
     groups: LaunchGroups | None = None
     span: tuple[float, float] | None = None
     single_runs: tuple[str, ...] = ()
-    """The sides, before or after, of which there is one run alone."""
+    """The sides of which there is one run alone, in words (`before`)."""
     sessions: tuple[float, ...] = ()
     """The mean log ratio of each session in which blocks were measured."""
     usual_of_sessions: float = 0.0
@@ -81,6 +81,8 @@ class Judged:
     """What these may err."""
     values: tuple[tuple[float, ...], tuple[float, ...]] = ((), ())
     """The log values of both sides that are compared: pairs by block, or of each launch."""
+    is_one_machine: bool = True
+    """Whether memory is a control of this pair."""
     worse: tuple[float, float] | None = None
     """Of a tail whose launches are in two groups: how many times worse the slow ones are, the least and the most."""
 
@@ -192,7 +194,11 @@ def doubts_of_pairs(judged: Sequence[Judged], troubles: Troubles) -> list[Doubt]
             found += _of_sessions(one, one.of_sessions)
         if one.single_runs and not one.is_open:
             found.append(Doubt.of(_of_single_runs(one.single_runs), is_unknown=True))
-        if troubles.unrest and (lost := one.loses_by(troubles.unrest)) is not Consequence.NOTHING:
+        if (
+            one.is_one_machine
+            and troubles.unrest
+            and (lost := one.loses_by(troubles.unrest)) is not Consequence.NOTHING
+        ):
             found.append(
                 Doubt.of(
                     *("the memory control differs by ", percentage(exp(troubles.unrest) - 1)),
@@ -218,7 +224,7 @@ def _of_sessions(one: Judged, of_sessions: LogRatio) -> Iterator[Doubt]:
 def _of_single_runs(sides: tuple[str, ...]) -> str:
     if len(sides) > 1:
         return "one run on either side: whatever else differed between the sessions is in the ratio"
-    return f"one run{sides[0]}: how far another one would differ from it is taken from the other side"
+    return f"one run ({sides[0]}): how far another one would differ from it is taken from the other side"
 
 
 def _dependence(one: Judged, known: LogRatio, span: tuple[float, float], correlation: float) -> Doubt:

@@ -116,7 +116,7 @@ def _effects(compared: Compared, rows: Sequence[Row], rates: ErrorRates) -> list
         for row in rows
         if (one := by_key.get((pairing.a.name, pairing.b.name, row.key))) is not None
     }
-    troubles = Troubles(_unrest(compared.cells), dependence_of(compared), _scatter_of_sessions(compared))
+    troubles = Troubles(_unrest(compared), dependence_of(compared), _scatter_of_sessions(compared))
     groups: list[tuple[Sequence[Side], Sequence[Pairing]]] = [(compared.sides, compared.pairings)]
     if is_change(compared.pairings):
         groups = [((pairing.a, pairing.b), (pairing,)) for pairing in compared.pairings]
@@ -163,8 +163,10 @@ def _scatter_of_sessions(compared: Compared) -> dict[tuple[str, str, str], float
     return found
 
 
-def _unrest(cells: Sequence[Comparison]) -> float:
-    """Return by how much memory, which no fabric changes, differs between the sides (log); 0 where it does not."""
+def _unrest(compared: Compared) -> float:
+    """Return by how much memory, which no fabric changes, differs between sides of one machine (log); 0 where it does not."""
+    alike = {(one.a.name, one.b.name) for one in compared.pairings if one.is_one_machine}
+    cells = (one for one in compared.cells if (one.fabric_a, one.fabric_b) in alike)
     control = [one for one in cells if one.layer is Layer.MEMORY and one.verdict.leader]
     return max((abs(log(one.ratio)) for one in control), default=0.0)
 
@@ -223,6 +225,7 @@ def next_steps(
     has_workload: bool | None = None,
     has_prices: bool = True,
     testbed: Sequence[str] = (),
+    runs_to_give: str | None = None,
 ) -> tuple[str, ...]:
     """Return at most MOST_STEPS lines.
 
@@ -230,7 +233,7 @@ def next_steps(
     link of the testbed does not allow. `has_workload` says whether an application or kernel was measured (default: whether `cells`
     hold one), `has_prices` whether costs are known, `testbed` are the arguments that name the testbed, where they are known,
     `blocks` how many the run has, measured or planned, and `may_grow` tells whether it may have so many. `run_directory` None: it
-    was imported, and cannot be resumed.
+    was imported, and cannot be resumed. `runs_to_give`: how runs of several configurations are given, where there are such.
     """
     directory = None if run_directory is None else quote(str(run_directory))
 
@@ -244,13 +247,13 @@ def next_steps(
     measured = any(PATTERNS[one.pattern].family is Family.WORKLOAD for one in cells)
     steps = (
         *_against(not_quiet, beyond_wire),
-        *_more_runs(cells),
-        *_least_blocks(cells, blocks, to_have),
-        *_more_blocks([*cells, *curves], blocks, to_have),
+        *_more_runs(cells, runs_to_give or RUNS_OF_A_CHANGE),
+        *(() if runs_to_give else _least_blocks(cells, blocks, to_have)),
+        *(() if runs_to_give else _more_blocks([*cells, *curves], blocks, to_have)),
         *_applications(testbed, is_measured=measured if has_workload is None else has_workload),
         *_prices(directory, has_prices=has_prices),
         *_sizes(crossovers),
-        *_equivalence(cells, margin, blocks, to_have),
+        *(() if runs_to_give else _equivalence(cells, margin, blocks, to_have)),
     )
     return tuple(dict.fromkeys(steps))[:MOST_STEPS]
 
@@ -270,11 +273,15 @@ def _prices(directory: str | None, *, has_prices: bool) -> Iterable[str]:
         yield f"give prices to decide: fabricbench report {directory} --decision PRICES.toml (docs/decision.md)"
 
 
-def _more_runs(cells: Sequence[Comparison]) -> Iterable[str]:
+RUNS_OF_A_CHANGE = "--before A1 A2 A3 --after B1 B2 B3"
+RUNS_OF_EACH = "A1 A2 A3 B1 B2 B3 ..."
+
+
+def _more_runs(cells: Sequence[Comparison], runs_to_give: str) -> Iterable[str]:
     if any(_has_few_runs(one) for one in cells):
         yield (
             f"{RUNS_A_SIDE} runs a side: fewer cannot tell a change from what differs between sessions "
-            "(fabricbench compare --before A1 A2 A3 --after B1 B2 B3)"
+            f"(fabricbench compare {runs_to_give})"
         )
 
 

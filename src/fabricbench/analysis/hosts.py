@@ -44,11 +44,12 @@ def busy_words(inventory: Inventory) -> str:
     return words if busy > BUSY_SHARE else ""
 
 
-def system_words(manifest: Manifest) -> str:
-    """Return what it was measured on in a line: nodes, processor, system, kernel, MPI, without what nodes differ in."""
-    inventory = [facts for facts in manifest.inventory.values() if "missing" not in facts]
+def system_words(manifests: Sequence[Manifest]) -> str:
+    """Return what runs were measured on in a line: nodes, processor, system, kernel, MPI, without what nodes differ in."""
+    inventory = [facts for one in manifests for facts in one.inventory.values() if "missing" not in facts]
     if not inventory:
         return ""
+    nodes = {count(len(one.inventory), "node") for one in manifests}
 
     def shared(what: str, written: Callable[[str], str] = str) -> str:
         values = {facts.get(what, "") for facts in inventory}
@@ -62,7 +63,7 @@ def system_words(manifest: Manifest) -> str:
         shared("kernel.release", lambda text: f"Linux {text}"),
         shared("mpi.version"),
     )
-    return ", ".join((count(len(manifest.inventory), "node"), *filter(None, facts)))
+    return ", ".join(filter(None, (nodes.pop() if len(nodes) == 1 else "", *facts)))
 
 
 def _processors(usable: str, logical: str) -> str:

@@ -183,13 +183,29 @@ class FailedCell:
     pattern: Pattern
 
 
+@dataclass(frozen=True)
+class Configuration:
+    """What is to become a side: what it is called, its fabric, and the runs that measured it.
+
+    `factors` are what it is called by, the value of each by its trait, where it is one of several that nobody put in an order:
+    without them it is a fabric of a run, or one before or after a change. `traits` are all that is known of it.
+    """
+
+    name: str
+    fabric: str
+    runs: tuple[Run, ...]
+    factors: Mapping[str, str] = field(default_factory=dict)
+    traits: Mapping[str, str] = field(default_factory=dict)
+
+
 @dataclass
 class Side:
     """One fabric of a run, or of several runs that count as one side, as comparisons see it. `name` tells the sides apart.
 
     `runs` are all its runs, `run` the first; `run_of` has for each of `blocks` the index of the run that it came from. Blocks of
     several runs are numbered on, run after run. `left_out` says which cells some of the runs lack: they are not in `cells`.
-    `accounts` tell of each subject what was started and what of it was lost, over all runs.
+    `accounts` tell of each subject what was started and what of it was lost, over all runs. `factors` and `traits` are those of
+    its `Configuration`.
     """
 
     name: str
@@ -204,6 +220,8 @@ class Side:
     run_of: tuple[int, ...] = ()
     left_out: tuple[str, ...] = ()
     accounts: tuple[SubjectAccount, ...] = ()
+    factors: Mapping[str, str] = field(default_factory=dict)
+    traits: Mapping[str, str] = field(default_factory=dict)
     lost_starts: dict[tuple[str, ...], tuple[int, int]] = field(default_factory=dict, init=False, repr=False)
     """Of a subject, beside the sides named: how many of its starts gave nothing, and of how many; kept by `lost_launches`."""
 
@@ -215,6 +233,15 @@ class Side:
     def blocks(self) -> list[int]:
         """The blocks with launches on this side, in order: what is replicated, and what comparisons pair."""
         return blocks_of(self.launches)
+
+    @property
+    def bought_as(self) -> str:
+        """What a decision calls it: its fabric in all conditions, of several runs the configuration."""
+        return self.name if self.factors else self.fabric.of_network
+
+    def is_beside(self, other: Side) -> bool:
+        """Whether another side is of the same runs, so that both were measured in the same blocks."""
+        return [id(run) for run in self.runs] == [id(run) for run in other.runs]
 
     def account_of(self, subject: str) -> SubjectAccount | None:
         """Return the account of what its launches measure; None where nothing is known of it."""

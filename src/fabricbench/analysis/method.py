@@ -7,6 +7,7 @@ sha256sum (docs/run-directory.md).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
 from shlex import join
 
 from fabricbench.analysis.findings import Replication
@@ -166,7 +167,7 @@ def method(
     margin: float,
     confidence: float,
     *,
-    replication: Replication | None,
+    replications: Sequence[Replication],
     seed: int,
     more: Iterable[str] = (),
     origins: Collection[Origin] = (Origin.MEASURED,),
@@ -175,8 +176,8 @@ def method(
 ) -> tuple[str, ...]:
     """Return the paragraphs for what is repeated, and for where launches come from; `more` are those of its chapters.
 
-    `replication` is None where nothing is compared; `lost_nodes` are those that a run went on without, `pause` how long it waited
-    between launches.
+    `replications` has nothing where nothing is compared; `lost_nodes` are those that a run went on without, `pause` how long it
+    waited between launches.
     """
     is_imported = Origin.IMPORTED in origins
     is_ours = any(origin is not Origin.IMPORTED for origin in origins) or not origins
@@ -201,7 +202,7 @@ def method(
         *((PAUSES,) if pause else ()),
         *((FAILED_NODES,) if lost_nodes else ()),
         SUMMARIES,
-        *((OF_ONE,) if replication is None else _of_comparing(replication)),
+        *(_of_comparing(replications) if replications else (OF_ONE,)),
         LADDER,
         *((INSTRUMENT,) if Origin.EMULATED in origins else ()),
         *more,
@@ -209,12 +210,13 @@ def method(
     return tuple(" ".join(text.split()).format(**facts) for text in texts)
 
 
-def _of_comparing(replication: Replication) -> tuple[str, ...]:
-    """Return how fabrics, or before and after, are compared and judged."""
-    compared = {Replication.BLOCKS: PAIRED, Replication.RUNS: RUNS, Replication.LAUNCHES: UNPAIRED}[replication]
-    promise = () if replication is Replication.LAUNCHES else (FIRST_SCREEN,)
-    correction = CORRECTION + (OF_TWO_SESSIONS if replication is Replication.LAUNCHES else "")
-    return compared, *promise, correction, LOOKS, VERDICTS, GRADES, CROSSOVERS
+def _of_comparing(replications: Collection[Replication]) -> tuple[str, ...]:
+    """Return how fabrics, before and after, or configurations are compared and judged."""
+    ways = {Replication.BLOCKS: PAIRED, Replication.RUNS: RUNS, Replication.LAUNCHES: UNPAIRED}
+    compared = (text for way, text in ways.items() if way in replications)
+    promise = () if Replication.LAUNCHES in replications else (FIRST_SCREEN,)
+    correction = CORRECTION + (OF_TWO_SESSIONS if Replication.LAUNCHES in replications else "")
+    return *compared, *promise, correction, LOOKS, VERDICTS, GRADES, CROSSOVERS
 
 
 def pause_of(manifest: Manifest) -> str:
@@ -233,10 +235,15 @@ SHORT_HASH = 12
 """Digits of a hash that tell runs apart where one is read; the whole stands where it is compared."""
 
 
-def reproduction(runs: Sequence[Run]) -> dict[str, tuple[str, ...]]:
-    """Return what a `Headline` tells of how to measure runs again, and the hash of each one's data."""
+def reproduction(runs: Sequence[Run], *, is_brief: bool = False) -> dict[str, tuple[str, ...]]:
+    """Return what a `Headline` tells of how to measure runs again, and the hash of each one's data; if brief, a line a run."""
     hashes = tuple(data_hash(run.path) for run in runs)
-    lines = (line for run, data in zip(runs, hashes, strict=True) for line in reproduce(run, data))
+    of_runs = [reproduce(run, data) for run, data in zip(runs, hashes, strict=True)]
+    lines = [line for lines in of_runs for line in lines]
+    if is_brief:
+        versions = dict.fromkeys(run.manifest.versions.get("fabricbench", "of unknown version") for run in runs)
+        commands = (f"{Path(run.path).name}: {told[0]}" for run, told in zip(runs, of_runs, strict=True))
+        lines = [*commands, f"fabricbench {', '.join(versions)}"]
     return {"reproduce": tuple(lines), "data_sha256": hashes}
 
 

@@ -12,13 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabricbench.analysis.findings import CellKey, Replication
-from fabricbench.analysis.gaps import BlockSessions, mispaired, sessions_of
-from fabricbench.analysis.measured import AFTER, BEFORE, Side, in_order
+from fabricbench.analysis.findings.plot import BOARD, KERNEL, PROCESSOR
+from fabricbench.analysis.gaps import BlockSessions, mispaired, sessions_of, sessions_of_runs
+from fabricbench.analysis.measured import Side, in_order
 from fabricbench.record.provenance import Origin
 from fabricbench.statistics.ratios import run_means
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
+
+OF_MACHINES = (PROCESSOR, BOARD, KERNEL)
+"""The traits that make a machine another one."""
 
 
 @dataclass(frozen=True)
@@ -55,11 +59,24 @@ class Pairing:
         return self.replication is Replication.RUNS
 
     @property
+    def is_change(self) -> bool:
+        """Whether B is what A was before a change: runs after it, or another condition of the same fabric in one run."""
+        if self.is_paired:
+            return bool(self.a.fabric.condition_of) and self.a.fabric.condition_of == self.b.fabric.condition_of
+        return not self.a.factors
+
+    @property
+    def is_one_machine(self) -> bool:
+        """Whether nothing is known by which the machines differ, so that memory is a control."""
+        return self.is_paired or all(self.a.traits.get(name) == self.b.traits.get(name) for name in OF_MACHINES)
+
+    @property
     def single_runs(self) -> tuple[str, ...]:
-        """The sides, before or after, of which there is one run alone: how far others of it would differ, it does not tell."""
+        """The sides of which there is one run alone, in words (`before`): how far others of it would differ, it does not tell."""
         if self.is_paired:
             return ()
-        return tuple(when for side, when in ((self.a, BEFORE), (self.b, AFTER)) if len(side.runs) == 1)
+        called = ("before", "after") if self.is_change else (f"of {self.a.name}", f"of {self.b.name}")
+        return tuple(words for side, words in zip((self.a, self.b), called, strict=True) if len(side.runs) == 1)
 
     @property
     def is_of_one_occasion(self) -> bool:
@@ -99,6 +116,13 @@ class Pairing:
         means = run_means(log_ratios, numbers)
         return np.asarray(means[~np.isnan(means)], dtype=np.float64)
 
+    def unit_values(self, key: CellKey) -> tuple[Floats, Floats]:
+        """Return the log values of both sides for each of what is independent: of the same several runs each one's mean."""
+        if not self.is_paired or len(self.a.runs) == 1:
+            return self.log_values(key)
+        of_a, of_b = (run_means(side.cells[key].log_values, side.run_of) for side in (self.a, self.b))
+        return of_a, of_b
+
     def log_values(self, key: CellKey) -> tuple[Floats, Floats]:
         """Return the logarithms of both sides' values: aligned by block where paired, of each run, or of each launch."""
         found = self._log_values.get(key)
@@ -130,10 +154,14 @@ class Pairing:
 
 
 def pair(a: Side, b: Side) -> Pairing:
-    """Return the pairing of two sides: by block if they come from one run, by run where either side has several."""
+    """Return the pairing of two sides: by block if they come from the same runs, by run where either side has several.
+
+    Of several runs each is a session.
+    """
     keys = tuple(key for key in a.cells if key in b.cells)  # which are in order
-    if a.run is b.run:
-        return Pairing(a, b, Replication.BLOCKS, keys, mispaired(a, b), sessions_of(a.run.launches))
+    if a.is_beside(b):
+        sessions = sessions_of(a.run.launches) if len(a.runs) == 1 else sessions_of_runs(a)
+        return Pairing(a, b, Replication.BLOCKS, keys, mispaired(a, b), sessions)
     return Pairing(a, b, replication_of(len(a.runs), len(b.runs)), keys)
 
 
@@ -146,7 +174,7 @@ def replication_of(before: int, after: int) -> Replication:
 
 
 def all_pairs(sides: Sequence[Side]) -> list[Pairing]:
-    """Return every two sides of one run, the earlier one as A."""
+    """Return every two sides, the earlier one as A."""
     return [pair(a, b) for a, b in combinations(sides, 2)]
 
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 
 import polars as pl
 
 from fabricbench.analysis.comparing import check_levels
+from fabricbench.analysis.configurations import run_names
 from fabricbench.analysis.expectation import launches_of
 from fabricbench.analysis.fabrics import fabric_facts
 from fabricbench.analysis.findings import CellKey, FabricFacts, Origin, Proof
@@ -104,17 +104,6 @@ def quantity_named(name: str, runs: Sequence[Run]) -> PlotY:
         keys = {key_of(row) for of_run in rows for row in of_run}
         raise UsageError(f"--y {name}: there is nothing of that name", hint=f"{_named(runs)} has {_had(keys)}")
     return PlotY(name)
-
-
-def run_names(runs: Sequence[Run]) -> list[str]:
-    """Return what tells runs apart: the names of their folders, with as much of the way there as it takes."""
-    paths = [Path(run.path).absolute() for run in runs]
-    for length in range(1, max(len(path.parts) for path in paths) + 1):
-        names = ["/".join(path.parts[-length:]) for path in paths]
-        if len(set(names)) == len(names):
-            return names
-    twice = next(path for path in paths if paths.count(path) > 1)
-    raise UsageError(f"{twice} is given twice", hint="each run counts once")
 
 
 def _facts(of_runs: Sequence[tuple[str, FabricFacts]]) -> tuple[FabricFacts, ...]:

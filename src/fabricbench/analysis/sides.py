@@ -21,6 +21,7 @@ from fabricbench.analysis.measured import (
     COUNTS,
     TAILS,
     CellMeasured,
+    Configuration,
     FailedCell,
     Floats,
     Side,
@@ -62,18 +63,21 @@ def read_sides(
     *,
     before: Sequence[Run] = (),
     after: Sequence[Run] = (),
+    configurations: Sequence[Configuration] = (),
     wanted: Wanted | None = None,
 ) -> list[Side]:
-    """Return the sides of one run (its fabrics), or each shared fabric before and after, in the testbed's order.
+    """Return the sides of one run (its fabrics), each shared fabric before and after, or each of several configurations.
 
     Two `runs` are one before and one after; `before` and `after` may be any number of runs each. UsageError if anything else is
-    given, a run twice, or runs that share no fabric; NothingMeasured where no launch of any counts.
+    given, a run twice, or runs before and after that share no fabric; NothingMeasured where no launch of any counts.
 
     Of one run only the cells that are `wanted` may be read: no sample of any other.
     """
+    if configurations:
+        return _read(configurations)
     if len(runs) == 1 and not before and not after:
-        sides = _sides_of(runs, "", [fabric.name for fabric in runs[0].manifest.testbed.fabrics], {}, wanted)
-        return _with_something(sides, runs)
+        fabrics = [fabric.name for fabric in runs[0].manifest.testbed.fabrics]
+        return _read([Configuration(name, name, (runs[0],)) for name in fabrics], wanted)
     if len(runs) == 2 and not before and not after:
         before, after = runs[:1], runs[1:]
     elif runs or not before or not after:
@@ -81,24 +85,18 @@ def read_sides(
             f"{len(runs)} run directories were given, {len(before)} before and {len(after)} after",
             hint="give one (its fabrics are compared), two (before, after), or --before and --after with several each",
         )
-    every = [*before, *after]
-    names = _shared_names(every)
-    repeated = repeated_texts(every)
-    sides_of = (_sides_of(one, suffix, names, repeated) for one, suffix in ((before, BEFORE), (after, AFTER)))
-    pairs = zip(*sides_of, strict=True)
-    return _with_something([side for pair in pairs for side in pair], every)
+    return _read(
+        [
+            Configuration(name + when, name, tuple(some))
+            for name in _shared_names([*before, *after])
+            for some, when in ((before, BEFORE), (after, AFTER))
+        ]
+    )
 
 
 def _shared_names(runs: Sequence[Run]) -> list[str]:
-    """Return the fabrics that all runs have; UsageError where there is none, or one run stands for two."""
-    # A copy is the same data, wherever it lies.
-    marks = [data_hash(run.path) for run in runs] if len(runs) > 1 else [""]
-    twice = [run.path for run, mark in zip(runs, marks, strict=True) if marks.count(mark) > 1]
-    if twice:
-        raise UsageError(
-            f"{twice[0]} is given twice, or is a copy of another that is given",
-            hint="each run counts once; the same data twice would pass for two measurements",
-        )
+    """Return the fabrics that all runs have; UsageError where there is none."""
+    check_copies(runs)
     names = [[fabric.name for fabric in run.manifest.testbed.fabrics] for run in runs]
     shared = [name for name in names[0] if all(name in others for others in names)]
     if not shared:
@@ -110,25 +108,33 @@ def _shared_names(runs: Sequence[Run]) -> list[str]:
     return shared
 
 
-def _with_something(sides: list[Side], runs: Sequence[Run]) -> list[Side]:
+def check_copies(runs: Sequence[Run]) -> None:
+    """Raise UsageError where one run stands for two: a copy is the same data, wherever it lies."""
+    marks = [data_hash(run.path) for run in runs]
+    twice = [run.path for run, mark in zip(runs, marks, strict=True) if marks.count(mark) > 1]
+    if twice:
+        raise UsageError(
+            f"{twice[0]} is given twice, or is a copy of another that is given",
+            hint="each run counts once; the same data twice would pass for two measurements",
+        )
+
+
+def _read(configurations: Sequence[Configuration], wanted: Wanted | None = None) -> list[Side]:
+    """Return a side for each configuration; NothingMeasured where none has anything."""
+    runs = list({run.path: run for one in configurations for run in one.runs}.values())
+    repeated = repeated_texts(runs) if len(runs) > 1 else {}
+    tables = {run.path: (run.cells(), account_of(run), Keys(run)) for run in runs}
+    sides = []
+    for one in configurations:
+        of_runs = []
+        for run in one.runs:
+            table, account, keys = tables[run.path]
+            accounts = account.of(one.fabric)
+            of_runs.append(_read_side(run, one.fabric, one.name, table, accounts, repeated, wanted, keys))
+        sides.append(replace(_joined(of_runs), factors=one.factors, traits=one.traits))
     if not any(side.cells for side in sides):
         raise NothingMeasured(runs)
     return sides
-
-
-def _sides_of(
-    runs: Sequence[Run], suffix: str, names: Sequence[str], repeated: Repeated, wanted: Wanted | None = None
-) -> list[Side]:
-    tables = [(run.cells(), account_of(run), Keys(run)) for run in runs]
-    return [
-        _joined(
-            [
-                _read_side(run, name, name + suffix, table, account.of(name), repeated, wanted, keys)
-                for run, (table, account, keys) in zip(runs, tables, strict=True)
-            ]
-        )
-        for name in names
-    ]
 
 
 def _joined(sides: Sequence[Side]) -> Side:
@@ -139,7 +145,7 @@ def _joined(sides: Sequence[Side]) -> Side:
     launches, first = [], 0
     for side in sides:
         launches += [_in_block(launch, first + launch.block) for launch in side.launches]
-        first += max(side.blocks, default=-1) + 1
+        first += max((launch.block for launch in side.run.launches), default=-1) + 1  # the same on every fabric
     everywhere = [key for key in sides[0].cells if all(key in side.cells for side in sides)]
     anywhere = sorted({key for side in sides for key in side.cells}, key=in_order)
     lacking = {key: [str(side.run.path) for side in sides if key not in side.cells] for key in anywhere}

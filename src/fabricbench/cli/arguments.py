@@ -1,13 +1,14 @@
 """What several commands take: the options that say what is to be run where, and which runs are compared.
 
-Runs are given as `RUN`, `A B`, or `--before A1 A2 A3 --after B1 B2 B3`; what one run a side cannot tell is said.
+Runs are given as `RUN`, `A B` (before and after), `--before A1 A2 A3 --after B1 B2 B3`, or as those of any number of
+configurations, `A B C ...` or `NAME=A NAME=B ...`; what one run a side cannot tell is said.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand
@@ -15,6 +16,10 @@ from typer.core import TyperCommand
 from fabricbench.cli import completion
 from fabricbench.errors import UsageError
 from fabricbench.quantity import RateUnit, rates_in
+
+if TYPE_CHECKING:
+    from fabricbench.analysis.measured import Configuration
+    from fabricbench.record.store import Run
 
 CampaignArgument = Annotated[
     str,
@@ -89,9 +94,9 @@ UnitsOption = Annotated[
 RunsArgument = Annotated[
     list[Path] | None,
     typer.Argument(
-        metavar="[RUNDIR [RUNDIR]]",
+        metavar="[[NAME=]RUNDIR ...]",
         autocompletion=completion.run_directories,
-        help="One run, or two: before, after.",
+        help="One run, or two: before, after. Or those of any number of configurations: three or more, or each as NAME=RUNDIR.",
         show_default=False,
     ),
 ]
@@ -167,7 +172,7 @@ def runs_to_analyse(
     if (old or new) and given:
         raise UsageError(
             f"{', '.join(map(str, given))} and --before or --after are both given",
-            hint="give either one or two run directories, or all of them after --before and --after",
+            hint="give either run directories alone, or all of them after --before and --after",
         )
     if bool(old) != bool(new):
         raise UsageError(
@@ -176,24 +181,64 @@ def runs_to_analyse(
         )
     if old:
         return {"before": [Run.open(path) for path in old], "after": [Run.open(path) for path in new]}
-    if not 1 <= len(given) <= 2:
+    named = [_name_of(path) for path in given]
+    if any(name for name, _ in named):
+        return {"configurations": _named(named)}
+    if not given:
         raise UsageError(
-            f"{len(given)} run directories were given",
-            hint="give one, two (before, after), or several a side: --before A1 A2 A3 --after B1 B2 B3",
+            "no run directory was given",
+            hint="give one, two (before, after), several a side (--before A1 A2 A3 --after B1 B2 B3), or those of three "
+            "configurations or more",
         )
-    return {"runs": [Run.open(path) for path in given]}
+    opened = [Run.open(path) for path in given]
+    if len(opened) <= len(SIDES):
+        return {"runs": opened}
+    from fabricbench.analysis.configurations import configurations_of  # noqa: PLC0415 - as above
+
+    return {"configurations": configurations_of(opened)}
+
+
+def _name_of(given: Path) -> tuple[str, Path]:
+    """Return the name and the path of `NAME=RUNDIR`; the name is empty where there is none, or where a folder is called so."""
+    name, equals, path = str(given).partition("=")
+    return (name, Path(path)) if equals and name and "/" not in name and not given.exists() else ("", given)
+
+
+def _named(given: Sequence[tuple[str, Path]]) -> list[Configuration]:
+    """Return the configurations of runs that are given with names; UsageError where one has none."""
+    from fabricbench.analysis.configurations import configurations_named  # noqa: PLC0415 - keeps the start fast
+    from fabricbench.record.store import Run  # noqa: PLC0415
+
+    bare = [str(path) for name, path in given if not name]
+    if bare:
+        raise UsageError(
+            f"{', '.join(bare)} has no name, and other runs have one",
+            hint="give each run as NAME=RUNDIR, those of one configuration under the same name, or none",
+        )
+    runs: dict[str, list[Run]] = {}
+    for name, path in given:
+        runs.setdefault(name, []).append(Run.open(path))
+    return configurations_named(runs)
 
 
 def note_of_sides(sides: dict[str, Any]) -> str | None:
-    """Return what is to be said of a comparison before and after with so few runs; None where there are enough, or one run only."""
+    """Return what is to be said of a comparison of runs with so few a side; None where there are enough, or one run only."""
     if len(sides.get("runs", ())) == 1:
         return None
-    fewest = 1 if "runs" in sides else min(len(sides["before"]), len(sides["after"]))
-    return {1: ONE_RUN_A_SIDE, 2: TWO_RUNS_A_SIDE}.get(fewest)
+    if "configurations" in sides:
+        of_sides: list[Sequence[object]] = [one.runs for one in sides["configurations"]]
+        what = "configurations"
+    else:
+        of_sides = [sides["runs"][:1]] if "runs" in sides else [sides["before"], sides["after"]]
+        what = "before and after"
+    note = {1: ONE_RUN_A_SIDE, 2: TWO_RUNS_A_SIDE}.get(min(map(len, of_sides)))
+    return None if note is None else f"{what}: {note}"
 
 
 def first_path(sides: dict[str, Any]) -> Path:
     """Return the run directory in which a report is written by default: the first given, or the first after the change."""
-    run = (sides["after"] if "after" in sides else sides["runs"])[0]
-    path: Path = run.path
+    if "configurations" in sides:
+        path: Path = sides["configurations"][0].runs[0].path
+    else:
+        path = (sides["after"] if "after" in sides else sides["runs"])[0].path
     return path

@@ -1,4 +1,4 @@
-"""`fabricbench compare`: fabrics of one run against each other, or runs before a change and after."""
+"""`fabricbench compare`: fabrics of one run against each other, runs before a change and after, or any number of configurations."""
 
 from __future__ import annotations
 
@@ -49,6 +49,9 @@ def register(app: typer.Typer) -> None:
         Before and after a change: `fabricbench compare --before runs/a1 runs/a2 runs/a3 --after runs/b1 runs/b2 runs/b3`.
         With one run a side, `fabricbench compare runs/a1 runs/b1`, a change cannot be told from what else differed between the
         sessions.
+
+        Any number of configurations, named by what their runs differ in: `fabricbench compare runs/a runs/b runs/c`; runs of the
+        same configuration are together. Named and grouped by you: `fabricbench compare old=runs/a1 old=runs/a2 new=runs/b1`.
         """
         del units  # which `UnitsOption` has set
         check_output(output)

@@ -101,11 +101,13 @@ def register(app: typer.Typer) -> None:
         units: UnitsOption = RateUnit.BITS,
         open_it: Annotated[bool, typer.Option("--open", help="Show it in the browser.")] = False,
     ) -> None:
-        """Write the dossier of a run, or of runs before and after: one HTML file that opens anywhere, offline.
+        """Write the dossier of a run, of runs before and after, or of configurations: one HTML file that opens anywhere, offline.
 
         Example: `fabricbench report runs/today --open`
 
         Before and after a change: `fabricbench report --before runs/a1 runs/a2 runs/a3 --after runs/b1 runs/b2 runs/b3`
+
+        Of any number of configurations, by what their runs differ in: `fabricbench report runs/a runs/b runs/c -o all.html`
 
         Beside CSV, which holds the comparisons, go topologies, congestion, operations and pairs (`x.csv`, `x-topologies.csv`);
         beside Markdown its figures (`x.md`, `x.figures/ladder.svg`).
@@ -149,7 +151,7 @@ def register(app: typer.Typer) -> None:
             )
         note = note_of_sides(sides)
         if note is not None:
-            say(f"warning: before and after: {note}")
+            say(f"warning: {note}")
         say_losses(findings.accounts, findings.run_directories)
         beside = first_path(sides)
         if isinstance(written, Format):

@@ -29,6 +29,7 @@ CHECKS: tuple[Callable[[Material], Iterator[Caution]], ...] = (
     machine.memory_control,
     machine.throttled,
     machine.unpaired_runs,
+    machine.unnamed_differences,
     numbers.failed_nodes,
     machine.unlike_nodes,
     numbers.missing_launches,

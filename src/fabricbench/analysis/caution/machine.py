@@ -8,7 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from fabricbench.analysis.change import is_change
+from fabricbench.analysis.configurations import hidden_differences
 from fabricbench.analysis.findings import Caution, CellKey, Doubt, LadderStep, Replication, Severity
+from fabricbench.analysis.findings.plot import RUN
 from fabricbench.analysis.instrument import (
     RECEIVED,
     TAIL_ONLY,
@@ -46,10 +49,14 @@ THROTTLED_SHARE = 0.001
 MOST_DIFFERENCES = 5
 """Between nodes, as one warning tells them; the inventory has all."""
 
+CONFIGURATIONS = "configurations"
+
 
 def memory_control(material: Material) -> Iterator[Caution]:
     """Memory does not depend on the fabric: a difference there means that the machine itself changed."""
-    differing = [one for one in material.cells if one.layer is Layer.MEMORY and faster(one) is not None]
+    alike = {(one.a.name, one.b.name) for one in material.pairings if one.is_one_machine}
+    memory = [one for one in material.cells if one.layer is Layer.MEMORY and (one.fabric_a, one.fabric_b) in alike]
+    differing = [one for one in memory if faster(one) is not None]
     if differing:
         worst = max(differing, key=lambda one: abs(np.log(one.ratio)))
         text = (
@@ -244,12 +251,13 @@ def _reasons(side: Side, keys: Sequence[CellKey], reasons: Mapping[CellKey, Doub
 
 def unpaired_runs(material: Material) -> Iterator[Caution]:
     """One run a side: sessions differ from each other by more than their launches tell."""
+    subject = "before and after" if is_change(material.pairings) else CONFIGURATIONS
     if any(pairing.replication is Replication.LAUNCHES for pairing in material.pairings):
         text = (
             "one run a side: whatever else differed between the two sessions is in the ratio and cannot be told from a "
             "change; compare three runs a side or more, or both settings within one run"
         )
-        yield warn(Severity.WARNING, "before and after", text)
+        yield warn(Severity.WARNING, subject, text)
     if any(
         pairing.are_runs and min(len(pairing.a.runs), len(pairing.b.runs)) < MINIMUM_LAUNCHES
         for pairing in material.pairings
@@ -258,7 +266,18 @@ def unpaired_runs(material: Material) -> Iterator[Caution]:
             f"fewer than {MINIMUM_LAUNCHES} runs on a side tell hardly anything of how its runs differ: they are taken to "
             f"differ as those of the other side do, if that has {MINIMUM_LAUNCHES}"
         )
-        yield warn(Severity.WARNING, "before and after", text)
+        yield warn(Severity.WARNING, subject, text)
+
+
+def unnamed_differences(material: Material) -> Iterator[Caution]:
+    """Tell what configurations differ in besides what they are called by, or that nothing is known that they differ in."""
+    sides = [side for side in material.sides if side.factors]
+    if sides and all(RUN in side.factors for side in sides):
+        text = "nothing is known that these runs differ in, so they are called by their folders"
+        yield warn(Severity.NOTE, CONFIGURATIONS, text)
+    if hidden := list(hidden_differences(sides)):
+        text = f"they differ as well in {'; '.join(hidden)}: whatever that does is in the ratios between them"
+        yield warn(Severity.NOTE, CONFIGURATIONS, text)
 
 
 def unlike_nodes(material: Material) -> Iterator[Caution]:

@@ -17,6 +17,8 @@ from fabricbench.record.run_account import RunAccount
 RUN, FABRIC, LAYER, PATTERN, RECEIVE, SIZE = "run", "fabric", "layer", "pattern", "receive", "size"
 LOAD, RANKS, NODES, DATE, BESIDE, MEMBERS, WITHOUT = "load", "ranks", "nodes", "date", "beside", "members", "without"
 FLOWS = "flows"
+PROCESSOR, BOARD, KERNEL, MPI = "processor", "board", "kernel", "mpi"
+"""Traits of the machines of a run, from its inventory."""
 ALONE = "alone"
 """Beside whom a test without a congestor is measured."""
 

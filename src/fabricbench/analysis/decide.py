@@ -1,7 +1,7 @@
 """Which fabric to take: a score over all that the user weighs, what each costs, where it pays, and how sure all that is. Pure.
 
-What counts, `weighing`; the statistics, `statistics.scores`. Two runs set against each other are no choice between fabrics and get
-no decision. Costs and break-evens are arithmetic over prices and scores: with p the cost of a node (its energy within), a and b the
+What counts, `weighing`; the statistics, `statistics.scores`. Before and after a change there is no choice between fabrics, and no
+decision. Costs and break-evens are arithmetic over prices and scores: with p the cost of a node (its energy within), a and b the
 costs of two fabrics per node (the fixed part and energy spread over the nodes) and r how many times better the first is, it pays
 where (p + a) / r < p + b.
 """
@@ -32,7 +32,7 @@ from fabricbench.analysis.wording import enumeration
 from fabricbench.quantity import count
 from fabricbench.record.decision_table import DecisionTable, FabricPrice, prices_of
 from fabricbench.statistics.decision import FEWEST_PAIRS
-from fabricbench.statistics.ratios import Ratios, Rounding, paired_ratios
+from fabricbench.statistics.ratios import MINIMUM_LAUNCHES, Ratios, Rounding, paired_ratios
 from fabricbench.statistics.scores import PairTests, chances_of_first, mean_draws, pair_tests, share_of_no_difference
 
 EXACTLY_ONE = Interval(value=1.0, low=1.0, high=1.0)
@@ -42,16 +42,16 @@ EXACTLY_ONE = Interval(value=1.0, low=1.0, high=1.0)
 def find_decision(
     sides: Sequence[Side], table: DecisionTable | None, confidence: float, rows: Sequence[CellKey] | None = None
 ) -> DecisionFindings | None:
-    """Return the decision between the fabrics of one run; None without a table, with one fabric, or for two runs.
+    """Return the decision between the fabrics of one run, or between configurations; None without a table, or with one.
 
     `rows` are the tests that count equally where the table gives no weights: those of the first screen. UsageError where prices are
     in different currencies or are those of no fabric.
     """
-    if table is None or len(sides) < 2 or any(side.run is not sides[0].run for side in sides):
+    if table is None or len({side.bought_as for side in sides}) < 2:
         return None
-    if len({side.fabric.of_network for side in sides}) < 2:
+    if not sides[0].factors and any(side.run is not sides[0].run for side in sides):
         return None
-    prices, currency = prices_of(table, [side.fabric for side in sides])
+    prices, currency = _prices(table, sides)
     nodes = nodes_bought(table, sides[0])
     weighed = weigh(sides, table, rows)
     names = weighed.fabrics
@@ -75,6 +75,7 @@ def find_decision(
         tests=_tests(weighed, confidence),
         basis=Basis.GEOMETRIC if scored.times is None else Basis.WORK,
         blocks=len(weighed.scores),
+        are_runs=weighed.are_runs,
         fabrics=scored.fabrics(),
         ranks=scored.tiers(scored.tests),
         cost_ranks=scored.tiers(scored.cost_tests) if scored.cost_tests is not None else (),
@@ -89,6 +90,21 @@ def find_decision(
     )
 
 
+def _prices(table: DecisionTable, sides: Sequence[Side]) -> tuple[dict[str, FabricPrice], str]:
+    """Return the price of what is bought, by its name; one that is given for a fabric is that of each configuration with it."""
+    if not sides[0].factors:
+        return prices_of(table, [side.fabric for side in sides])
+    given = dict(table.price)
+    for side in sides:
+        own = (table.price.get(name) for name in (side.name, side.fabric.name, side.fabric.of_network))
+        if (price := next((one for one in own if one is not None), None)) is not None:
+            given[side.name] = price
+    known = {side.name for side in sides}
+    others = {name for side in sides for name in (side.fabric.name, side.fabric.of_network)} - known
+    expanded = table.model_copy(update={"price": {name: one for name, one in given.items() if name not in others}})
+    return prices_of(expanded, [side.fabric.model_copy(update={"name": side.name, "network": ""}) for side in sides])
+
+
 def nodes_bought(table: DecisionTable, side: Side) -> int:
     """Return for how many nodes one buys: as many as the testbed has, where the table does not say."""
     return table.nodes or len(side.run.manifest.testbed.nodes)
@@ -97,7 +113,7 @@ def nodes_bought(table: DecisionTable, side: Side) -> int:
 class _Scored:
     """The scores of all fabrics: by the work done in the same time where that is known, else by the geometric mean of the tests.
 
-    Fewer than FEWEST_PAIRS blocks separate nobody and have no probabilities.
+    Fewer than FEWEST_PAIRS blocks, or MINIMUM_LAUNCHES runs, separate nobody and have no probabilities.
     """
 
     def __init__(
@@ -106,7 +122,7 @@ class _Scored:
         self.names = weighed.fabrics
         self.costs = costs
         self._confidence = confidence
-        self._is_enough = len(weighed.scores) >= FEWEST_PAIRS
+        self._is_enough = len(weighed.scores) >= _fewest(weighed)
         self._geometric = pair_tests(weighed.scores, weighed.score_rounding, confidence)
         self.times = weighed.times(network_share)
         logs, rounding = (
@@ -206,7 +222,7 @@ def _costs(
 def _of_conditions(sides: Sequence[Side]) -> list[str]:
     """Return what to know where a fabric was measured in several conditions: settings are no purchase."""
     conditions = list(dict.fromkeys(side.fabric.condition for side in sides if side.fabric.condition))
-    if len(sides) == len({side.fabric.of_network for side in sides}):
+    if len(sides) == len({side.bought_as for side in sides}):
         return []
     return [
         f"a fabric counts by the mean over the conditions that it was measured in ({enumeration(conditions)}), each alike"
@@ -247,9 +263,15 @@ def _notes(
         )
     if table.years is None and any(price.power_per_node_watt for price in prices.values()):
         notes.append("power is not counted: its cost needs years and electricity_price_per_kwh in [decision]")
-    if blocks < FEWEST_PAIRS:
-        notes.append(f"{count(blocks, 'block')} put no fabric before another: at least {FEWEST_PAIRS} do")
+    if blocks < _fewest(weighed):
+        replicates = f"{count(blocks, 'run')} of each" if weighed.are_runs else count(blocks, "block")
+        notes.append(f"{replicates} put no fabric before another: at least {_fewest(weighed)} do")
     return notes
+
+
+def _fewest(weighed: Weighed) -> int:
+    """Return how many blocks, or runs, tell of a difference."""
+    return MINIMUM_LAUNCHES if weighed.are_runs else FEWEST_PAIRS
 
 
 HOURS_PER_YEAR = 8766.0

@@ -31,7 +31,7 @@ from fabricbench.quantity import count
 from fabricbench.record.decision_table import Counting, DecisionTable, Weight
 from fabricbench.record.run_account import SubjectAccount
 from fabricbench.record.setup import variant_of
-from fabricbench.statistics.ratios import MINIMUM_LAUNCHES, Rounding
+from fabricbench.statistics.ratios import MINIMUM_LAUNCHES, Rounding, run_means
 from fabricbench.units import parse_unit
 
 Floats = NDArray[np.float64]
@@ -82,6 +82,8 @@ class Weighed:
     notes: tuple[str, ...]
     missing_share: float = 0.0
     """Of the whole weight, what is on tests that are left out."""
+    are_runs: bool = False
+    """Whether the blocks are runs: the sides are of other runs each, and a run is one value."""
 
     @property
     def scores(self) -> Floats:
@@ -184,9 +186,11 @@ def weigh(sides: Sequence[Side], table: DecisionTable, rows: Sequence[CellKey] |
         left_out = _lost_workloads(sides, weights)
     fabrics = _fabrics_of(sides)
     whole = sum(weights.values()) + sum(one.share or 0.0 for one in left_out)
-    blocks = sorted(set.intersection(*(set(side.blocks) for side in sides)))
+    is_by_block = all(side.is_beside(sides[0]) for side in sides)
+    what = "block" if is_by_block else "run"
+    blocks = sorted(set.intersection(*(set(side.blocks if is_by_block else range(len(side.runs))) for side in sides)))
     apart = frozenset(gap for one, other in combinations(sides, 2) for gap in mispaired(one, other))
-    values = {key: _performance(key, sides, blocks, apart) for key in weights}
+    values = {key: _performance(key, sides, blocks, apart if is_by_block else None) for key in weights}
     notes = [note for key in weights for note in _gave_nothing(key, sides)]
     for key in list(values):
         lacking = [side.name for side, row in zip(sides, values[key], strict=True) if np.isnan(row).all()]
@@ -202,13 +206,14 @@ def weigh(sides: Sequence[Side], table: DecisionTable, rows: Sequence[CellKey] |
             del values[key]
             why = "it tells no time of a run, so `runs` of it have no share of the time: give share_of_time in every table"
             left_out.append(LeftOut(what=name_of(key), why=why, share=weights[key]))
-    left_out += _drop_the_sparsest(values, weights, min(MINIMUM_LAUNCHES, len(blocks)), len(blocks))
+    left_out += _drop_the_sparsest(values, weights, min(MINIMUM_LAUNCHES, len(blocks)), count(len(blocks), what))
     keys = tuple(sorted(values, key=in_order))
     logs = np.array([values[key] for key in keys]).reshape(len(keys), len(sides), len(blocks))
     is_whole = ~np.isnan(logs).any(axis=(0, 1))
     if keys and not is_whole.all():
-        notes.append(f"only {count(int(is_whole.sum()), 'block')} of {len(blocks)} have every test on every fabric")
+        notes.append(f"only {count(int(is_whole.sum()), what)} of {len(blocks)} have every test on every fabric")
     logs = np.stack([logs[:, columns][:, :, is_whole].mean(axis=1) for columns in fabrics.values()], axis=1)
+    notes += _runs_left_out(sides, len(blocks)) if not is_by_block else []
     amounts = np.array([weights[key] for key in keys])
     if table.counting is Counting.RUNS and logs.size:
         amounts = amounts * np.exp(-logs[:, 0].mean(axis=1))
@@ -225,6 +230,7 @@ def weigh(sides: Sequence[Side], table: DecisionTable, rows: Sequence[CellKey] |
         ),
         notes=tuple(dict.fromkeys(notes)),
         missing_share=sum(one.share or 0.0 for one in left_out) / whole if whole else 0.0,
+        are_runs=not is_by_block,
     )
 
 
@@ -232,7 +238,7 @@ def _fabrics_of(sides: Sequence[Side]) -> dict[str, list[int]]:
     """Return what can be bought: each fabric with the numbers of the sides that it is in its conditions."""
     found: dict[str, list[int]] = {}
     for index, side in enumerate(sides):
-        found.setdefault(side.fabric.of_network, []).append(index)
+        found.setdefault(side.bought_as, []).append(index)
     return found
 
 
@@ -358,12 +364,17 @@ def _matching(one: Weight, measured: Sequence[CellKey], blocks: Blocks) -> list[
 
 
 def _performance(
-    key: CellKey, sides: Sequence[Side], blocks: Sequence[int], apart: Collection[tuple[int, str]]
+    key: CellKey, sides: Sequence[Side], blocks: Sequence[int], apart: Collection[tuple[int, str]] | None
 ) -> Floats:
-    """Return logarithms, larger is better, shape (fabrics, blocks); NaN where there is none, or halves are too far `apart`."""
+    """Return logarithms, larger is better, shape (fabrics, blocks); NaN where there is none, or halves are too far `apart`.
+
+    `apart` None: blocks are runs, whose means count.
+    """
     rows = np.full((len(sides), len(blocks)), np.nan)
     for row, side in zip(rows, sides, strict=True):
-        if key in side.cells:
+        if key in side.cells and apart is None:
+            row[:] = run_means(side.cells[key].log_values, side.run_of)[: len(blocks)]
+        elif key in side.cells and apart is not None:
             of_block = dict(zip(side.blocks, side.cells[key].log_values, strict=True))
             subject = side.cells[key].subject
             row[:] = [np.nan if (block, subject) in apart else of_block[block] for block in blocks]
@@ -378,8 +389,14 @@ def _gave_nothing(key: CellKey, sides: Sequence[Side]) -> Iterable[str]:
             yield f"{name_of(key)}: {count(nothing, 'launch')} on {side.name} delivered nothing, and those blocks are left out"
 
 
+def _runs_left_out(sides: Sequence[Side], runs: int) -> list[str]:
+    """Return that the further runs of some configurations do not count, where others have fewer."""
+    more = [side.name for side in sides if len(side.runs) > runs]
+    return [f"of {enumeration(more)} the first {count(runs, 'run')} count, as others have no more"] if more else []
+
+
 def _drop_the_sparsest(
-    values: dict[CellKey, Floats], weights: Mapping[CellKey, float], needed: int, blocks: int
+    values: dict[CellKey, Floats], weights: Mapping[CellKey, float], needed: int, of_all: str
 ) -> list[LeftOut]:
     """Take out tests, those with the fewest whole blocks first, until the rest have `needed` blocks in common."""
     dropped = []
@@ -387,6 +404,6 @@ def _drop_the_sparsest(
         whole = {key: int(np.count_nonzero(~np.isnan(rows).any(axis=0))) for key, rows in values.items()}
         key = min(whole, key=lambda one: whole[one])
         del values[key]
-        why = f"measured on every fabric in only {whole[key]} of {count(blocks, 'block')}"
+        why = f"measured on every fabric in only {whole[key]} of {of_all}"
         dropped.append(LeftOut(what=name_of(key), why=why, share=weights[key]))
     return dropped

@@ -30,7 +30,7 @@ NEARLY_SURE = 0.99
 TESTS_NAMED = 2
 SHARES = (BreakEvenKind.TIME, BreakEvenKind.WEIGHT, BreakEvenKind.LEAD)
 WHAT_IT_IS_OF = (
-    "Intervals and probabilities are under the scatter of these blocks alone: they say nothing about other nodes or loads, and "
+    "Intervals and probabilities are under the scatter of these {what} alone: they say nothing about other nodes or loads, and "
     "prices count as exact."
 )
 
@@ -81,11 +81,22 @@ def decision_lines(findings: Findings) -> tuple[str, ...]:
     return (
         _first(found),
         *_cheapest(found),
-        *(f"{_break_even(one, found)}." for one in found.break_evens if not found.missing_share),
+        *(f"{_break_even(one, found)}." for one in _told_break_evens(found)),
         *(f"Left out for all fabrics: {one.what} ({one.why})." for one in found.left_out if one not in _missing(found)),
         *(f"{note[0].upper()}{note[1:]}." for note in found.notes),
-        WHAT_IT_IS_OF,
+        WHAT_IT_IS_OF.format(what="runs" if found.are_runs else "blocks"),
     )
+
+
+MOST_TOLD = 4
+"""Fabrics of which every pair's break-even is told in a sentence; of more those of the first one, and the table has all."""
+
+
+def _told_break_evens(found: DecisionFindings) -> list[BreakEven]:
+    if found.missing_share:
+        return []
+    first = found.ranks[0][0] if len(found.fabrics) > MOST_TOLD else None
+    return [one for one in found.break_evens if first in (None, one.fabric, one.against)]
 
 
 def _score_table(found: DecisionFindings) -> Table:

@@ -293,6 +293,8 @@ class DecisionFindings(Model):
     """What scores, ranks and shares are of."""
     counting: Counting = Counting.SCORE
     blocks: int
+    are_runs: bool = Field(default=False, exclude_if=lambda one: not one)
+    """Whether `blocks` counts runs of each configuration."""
     fabrics: tuple[FabricScore, ...]
     ranks: tuple[tuple[str, ...], ...]
     cost_ranks: tuple[tuple[str, ...], ...] = ()

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from fabricbench.analysis.findings import Interaction, InteractionVerdict
-from fabricbench.analysis.interaction import interactions_of, networks_of
+from fabricbench.analysis.interaction import interactions_of, networks_of, places_of
 from fabricbench.analysis.measured import Side
 from fabricbench.analysis.pairing import all_pairs
 from fabricbench.chapters.conditions import _strayed, find, outcome
@@ -38,7 +38,7 @@ def in_condition(side: Side) -> Side:
 
 
 def found(of: Sequence[Side], margin: float = 0.02) -> dict[str, Interaction]:
-    rows = interactions_of(of, all_pairs(of), margin=margin, confidence=0.95, level=0.95)
+    rows = interactions_of(places_of(networks_of(of)), all_pairs(of), margin=margin, confidence=0.95, level=0.95)
     return {one.key.pattern.value: one for one in rows}
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import log
+from math import exp, log
 
 from fabricbench.analysis.alone import sentence_of_one
 from fabricbench.analysis.change import is_change, name_of_change
 from fabricbench.analysis.effects import Compared, ErrorRates
+from fabricbench.analysis.factors import contrasts_of
 from fabricbench.analysis.findings import Effect, Grade, Letter, PairEffect, Replication, Verdict
 from fabricbench.analysis.interaction import networks_of
+from fabricbench.analysis.measured import Side
 from fabricbench.analysis.pairing import Pairing
 from fabricbench.analysis.phrases import (
     fitting,
@@ -79,6 +81,9 @@ def answer_of(compared: Compared, leading: Sequence[Effect], of_samples: Sequenc
     if is_change(compared.pairings):
         return _change(compared, leading, of_samples, rates)
     answer = (_two if len(compared.sides) == 2 else _many)(compared, leading, of_samples, rates)
+    crossed = crossed_answer(compared, leading)
+    if crossed is not None:
+        answer = replace(crossed, detail=" ".join(filter(None, (answer.sentence, answer.detail))))
     return replace(answer, detail=" ".join(filter(None, (_of_single_runs(compared.pairings), answer.detail))))
 
 
@@ -278,6 +283,72 @@ def factors_answer(compared: Compared, leading: Sequence[Effect]) -> Answer | No
     lead = f"{winner} {is_or_seems(quoted)} faster: {', '.join(phrases)}"
     options = ("; ".join((lead, *adding[:number])) for number in range(len(adding), -1, -1))
     return Answer(fitting(*(f"{text}." for text in options)), tuple(quoted[:MOST_QUOTED]))
+
+
+@dataclass(frozen=True)
+class _FirstLevel:
+    """The level of a crossed factor that is first: of how many, in which rows, and how many times better than the next in each."""
+
+    factor: str
+    level: str
+    levels: int
+    rows: Sequence[Effect]
+    times: Mapping[str, float]
+
+
+def crossed_answer(compared: Compared, leading: Sequence[Effect]) -> Answer | None:
+    """Return the answer where factors are crossed: which level of each is first, whatever the others are; None where none is.
+
+    A level is first in a row where each of its pairs with another level at the same setting is decided for it, so that all hold
+    together as these pairs do.
+    """
+    contrasts = contrasts_of(compared.sides, compared.pairings)
+    factors = list(dict.fromkeys(one.factor for one in contrasts))
+    found = [first for factor in factors if (first := _first_level(compared.sides, factor, leading)) is not None]
+    if not found:
+        return None
+    quoted = [quotable(one.rows)[0] for one in found]
+    parts = []
+    for first, row in zip(found, quoted, strict=True):
+        rank = "faster" if first.levels == len("ab") else f"fastest of {first.levels}"
+        much = times_better(row.metric, first.times[row.what])
+        parts.append(
+            (f"by {first.factor} {first.level} {is_or_seems([row])} {rank}", f"{subject_of(row, leading)} {much}")
+        )
+    options = ("; ".join(f"{who} ({much})" for who, much in parts), "; ".join(who for who, _ in parts))
+    return Answer(fitting(*(f"{text[0].upper()}{text[1:]}." for text in options)), tuple(quoted))
+
+
+def _first_level(sides: Sequence[Side], factor: str, leading: Sequence[Effect]) -> _FirstLevel | None:
+    levels: dict[str, dict[tuple[str, ...], str]] = {}
+    for side in sides:
+        setting = tuple(value for name, value in side.factors.items() if name != factor)
+        levels.setdefault(side.factors[factor], {})[setting] = side.name
+    for level, mine in levels.items():
+        times: dict[str, float] = {}
+        rows = []
+        for row in leading:
+            beside = [
+                [_pair_of(row, mine[setting], name) for setting, name in other.items() if setting in mine]
+                for one, other in levels.items()
+                if one != level
+            ]
+            won = [
+                [log(times_of(pair)) for pair in pairs if pair is not None and _winner_of(pair) in mine.values()]
+                for pairs in beside
+            ]
+            if row.grade is not Grade.VOID and all(
+                wins and len(wins) == len(pairs) for wins, pairs in zip(won, beside, strict=True)
+            ):
+                rows.append(row)
+                times[row.what] = exp(min(sum(wins) / len(wins) for wins in won))
+        if leading and len(rows) >= WINNING_SHARE * len(leading):
+            return _FirstLevel(factor, level, len(levels), rows, times)
+    return None
+
+
+def _winner_of(pair: PairEffect) -> str | None:
+    return pair.verdict.of_leader(pair.fabric_a, pair.fabric_b) if pair.verdict.is_decided else None
 
 
 MOST_ORDERED = 4

@@ -9,7 +9,7 @@ complete blocks, Montgomery, "Design and Analysis of Experiments", chapters 4 an
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -41,21 +41,33 @@ VERDICTS = {
 
 @dataclass(frozen=True)
 class _Square:
-    """Four sides: two conditions of each of two networks, as the pairing of each network's."""
+    """Four sides, two conditions of each of two networks (or levels of two factors), as the pairing of each network's."""
 
     a: Pairing
     b: Pairing
     key: CellKey
+    networks: tuple[str, str]
+    conditions: tuple[str, str]
 
     def rows(self) -> tuple[Floats, Floats]:
         """Return the log effects on both networks of the blocks that have all four, more being better."""
         sign = -1.0 if self.key.metric.is_lower_better else 1.0
+        if not (self.a.is_paired and self.b.is_paired and self.a.a.is_beside(self.b.a)) or len(self.a.a.runs) > 1:
+            return self._rows_of_runs(sign)
         of_a, of_b = (
             dict(zip(pairing.shared_blocks, sign * pairing.log_ratios(self.key), strict=True))
             for pairing in (self.a, self.b)
         )
         shared = [block for block in sorted(set(of_a) & set(of_b)) if not np.isnan(of_a[block] + of_b[block])]
         return np.array([of_a[block] for block in shared]), np.array([of_b[block] for block in shared])
+
+    def _rows_of_runs(self, sign: float) -> tuple[Floats, Floats]:
+        """Return the log effects of the n-th run of each side, or the n-th launch: what one run holds of both networks cancels."""
+        values = [of_side for one in (self.a, self.b) for of_side in one.unit_values(self.key)]
+        width = min(one.size for one in values)
+        rows = np.stack([one[:width] for one in values])
+        first_a, then_a, first_b, then_b = rows[:, ~np.isnan(rows).any(axis=0)]
+        return sign * (then_a - first_a), sign * (then_b - first_b)
 
     def roundings(self) -> tuple[Rounding, Rounding]:
         """Return what the steps of values make of the effect on each network."""
@@ -87,14 +99,23 @@ def networks_of(sides: Sequence[Side]) -> dict[str, list[Side]]:
     return {network: of_network for network, of_network in found.items() if len(of_network) > 1}
 
 
+Places = Mapping[str, Mapping[str, Side]]
+"""The sides by their networks and conditions, or by the values of two crossed factors."""
+
+
+def places_of(networks: Mapping[str, Sequence[Side]]) -> Places:
+    """Return the sides of networks by their conditions."""
+    return {network: {side.fabric.condition: side for side in sides} for network, sides in networks.items()}
+
+
 def interactions_of(
-    sides: Sequence[Side], pairings: Sequence[Pairing], *, margin: float, confidence: float, level: float
+    places: Places, pairings: Sequence[Pairing], *, margin: float, confidence: float, level: float
 ) -> tuple[Interaction, ...]:
     """Return the interaction of every two networks and each of their common conditions with the first of these, by cell.
 
     Intervals are at `confidence`, uncorrected; verdicts are corrected over all that are returned, and may err by 1 - `level`.
     """
-    squares = list(_squares(sides, {(one.a.name, one.b.name): one for one in pairings if one.is_paired}))
+    squares = list(_squares(places, {(one.a.name, one.b.name): one for one in pairings}))
     rows = [square.rows() for square in squares]
     known = [(square, row) for square, row in zip(squares, rows, strict=True) if row[0].size]
     if not known:
@@ -114,16 +135,19 @@ def interactions_of(
     )
 
 
-def _squares(sides: Sequence[Side], pairings: dict[tuple[str, str], Pairing]) -> Iterator[_Square]:
-    networks = networks_of(sides)
-    for one, other in combinations(networks, 2):
-        of_one, of_other = ({side.fabric.condition: side.name for side in networks[each]} for each in (one, other))
+def _squares(places: Places, pairings: dict[tuple[str, str], Pairing]) -> Iterator[_Square]:
+    for one, other in combinations(places, 2):
+        of_one, of_other = ({name: side.name for name, side in places[each].items()} for each in (one, other))
         first, *rest = [name for name in of_one if name in of_other] or [""]
         for condition in rest:
             a = pairings.get((of_one[first], of_one[condition]))
             b = pairings.get((of_other[first], of_other[condition]))
             if a is not None and b is not None:
-                yield from (_Square(a, b, key) for key in a.keys if key in b.keys and key.layer is not Layer.MEMORY)
+                yield from (
+                    _Square(a, b, key, (one, other), (first, condition))
+                    for key in a.keys
+                    if key in b.keys and key.layer is not Layer.MEMORY
+                )
 
 
 def _interaction(
@@ -136,19 +160,19 @@ def _interaction(
     confidence: float,
 ) -> Interaction:
     effects = [
-        _interval(paired_ratios(logs[np.newaxis, :], confidence, rounding=rounding), 0)
+        interval_at(paired_ratios(logs[np.newaxis, :], confidence, rounding=rounding), 0)
         for logs, rounding in zip(row, square.roundings(), strict=True)
     ]
     doubt = square.doubt()
     return Interaction(
         key=square.key,
-        network_a=square.a.a.fabric.network,
-        network_b=square.b.a.fabric.network,
-        first=square.a.a.fabric.condition,
-        condition=square.a.b.fabric.condition,
+        network_a=square.networks[0],
+        network_b=square.networks[1],
+        first=square.conditions[0],
+        condition=square.conditions[1],
         effect_a=effects[0],
         effect_b=effects[1],
-        ratio=_interval(ratios, index),
+        ratio=interval_at(ratios, index),
         p_adjusted=number(p_adjusted),
         verdict=InteractionVerdict.OPEN if doubt else VERDICTS[decision],
         doubt=doubt,
@@ -156,6 +180,7 @@ def _interaction(
     )
 
 
-def _interval(ratios: Ratios, index: int) -> Interval:
+def interval_at(ratios: Ratios, index: int) -> Interval:
+    """Return an entry of ratios as an interval."""
     low, high = number(float(ratios.low[index])), number(float(ratios.high[index]))
     return Interval(value=float(ratios.ratio[index]), low=low, high=high)

@@ -16,6 +16,7 @@ from fabricbench.chapters import (
     conditions,
     congestion,
     decision,
+    factors,
     farms,
     kernels,
     network_map,
@@ -33,6 +34,7 @@ from fabricbench.model import Model
 CHAPTERS: tuple[Chapter, ...] = (
     workloads.CHAPTER,
     decision.CHAPTER,
+    factors.CHAPTER,
     conditions.CHAPTER,
     by_size.CHAPTER,
     pacing.CHAPTER,

@@ -14,7 +14,7 @@ from fabricbench.analysis.findings import (
     Interval,
     Verdict,
 )
-from fabricbench.analysis.interaction import interactions_of, networks_of
+from fabricbench.analysis.interaction import interactions_of, networks_of, places_of
 from fabricbench.analysis.material import Material
 from fabricbench.analysis.measured import Side
 from fabricbench.analysis.summary import over_launches
@@ -56,6 +56,18 @@ from fabricbench.table import Table, table
 ROW_HEIGHT = 15
 LABEL_EXTENT = 130
 """Pixels for the names of tests, the same in every panel, so that points can be compared across."""
+
+COLUMNS = (
+    "Test",
+    "Message",
+    "Condition",
+    "Networks",
+    "Effect on the first",
+    "On the second",
+    "Ratio of these",
+    "Verdict",
+)
+"""Of the table of interactions."""
 
 GRID, INTERACTIONS, SETTINGS = "conditions", "condition-interactions", "condition-settings"
 METHOD = """
@@ -100,11 +112,10 @@ class SettingRead(Model):
 def find(material: Material) -> Found:
     """Return the grid, the interactions, and what was set."""
     networks = networks_of(material.sides)
-    of_networks = [side for sides in networks.values() for side in sides]
     return {
         GRID: tuple(cell for sides in networks.values() for cell in _grid(material, sides)),
         INTERACTIONS: interactions_of(
-            of_networks,
+            places_of(networks),
             material.pairings,
             margin=material.margin,
             confidence=material.confidence,
@@ -208,8 +219,8 @@ def against_first(verdict: Verdict, margin: float) -> str:
     return words.get(verdict, "not shown either way")
 
 
-def interaction_table(findings: Findings) -> Table:
-    """A row for each condition, cell and pair of networks."""
+def interaction_table(findings: Findings, name: str = INTERACTIONS, columns: Sequence[str] = COLUMNS) -> Table:
+    """A row for each condition, cell and pair of networks; `name` is what they were found under."""
     rows = [
         (
             group_words(one.key),
@@ -222,20 +233,10 @@ def interaction_table(findings: Findings) -> Table:
             outcome(one, findings.margin),
         )
         for one in sorted(
-            rows_of(findings, INTERACTIONS, Interaction),
+            rows_of(findings, name, Interaction),
             key=lambda one: (in_report_order(one.key), one.network_a, one.network_b, one.condition),
         )
     ]
-    columns = (
-        "Test",
-        "Message",
-        "Condition",
-        "Networks",
-        "Effect on the first",
-        "On the second",
-        "Ratio of these",
-        "Verdict",
-    )
     return table(columns, rows, (1, 4, 5, 6))
 
 

@@ -27,7 +27,7 @@ from fabricbench.analysis.findings.cells import (
     is_plain,
     is_sweep,
 )
-from fabricbench.analysis.findings.conditions import Interaction, InteractionVerdict
+from fabricbench.analysis.findings.conditions import Interaction, InteractionVerdict, MainEffect
 from fabricbench.analysis.findings.doubts import Doubt, Number, together
 from fabricbench.analysis.findings.patterns import (
     Coefficient,
@@ -130,6 +130,7 @@ __all__ = [
     "LeftOut",
     "Letter",
     "LossKind",
+    "MainEffect",
     "MapVerdict",
     "Mark",
     "Marks",

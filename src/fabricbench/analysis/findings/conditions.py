@@ -1,10 +1,10 @@
-"""What was found of conditions: whether one does the same on two networks."""
+"""What was found of conditions and of crossed factors: what each does by itself, and whether that is the same everywhere."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 
-from fabricbench.analysis.findings.cells import CellKey, Interval
+from fabricbench.analysis.findings.cells import CellKey, Interval, Replication
 from fabricbench.model import Model
 
 
@@ -38,3 +38,23 @@ class Interaction(Model):
     verdict: InteractionVerdict
     doubt: str = ""
     blocks: int
+
+
+class MainEffect(Model):
+    """What the `level` of a factor does compared with the `first` one, in times better, on average over the other factors.
+
+    `among` are the settings of the other factors that were measured with both levels, each of which counts alike. `launches` counts
+    what is repeated. `doubt` says in words why there is no verdict.
+    """
+
+    key: CellKey
+    factor: str
+    first: str
+    level: str
+    among: tuple[str, ...]
+    effect: Interval
+    p_adjusted: float | None
+    verdict: InteractionVerdict
+    doubt: str = ""
+    replication: Replication
+    launches: int

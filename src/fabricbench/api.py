@@ -17,6 +17,7 @@ from fabricbench.record.store import Run
 if TYPE_CHECKING:
     import polars as pl
 
+    from fabricbench.analysis.measured import Configuration
     from fabricbench.model import Model
     from fabricbench.record.verification import Verification
 
@@ -81,23 +82,32 @@ def compare(
     *runs: Run | Path | str,
     before: Sequence[Run | Path | str] = (),
     after: Sequence[Run | Path | str] = (),
+    named: Mapping[str, Sequence[Run | Path | str]] | None = None,
     baseline: str | None = None,
     margin: float | None = None,
     confidence: float = DEFAULT_CONFIDENCE,
 ) -> Findings:
-    """Compare the fabrics of a run, or runs before and after a change, and return everything that was found.
+    """Compare the fabrics of a run, runs before and after a change, or configurations, and return everything that was found.
 
     Every two fabrics are compared; `baseline` names the one that comes first. Two runs are one before and one after; several of
-    each go into `before` and `after`. `margin` is the smallest difference that matters, as a share
+    each go into `before` and `after`. Three runs or more are those of configurations, told apart by what is known of them; `named`
+    has the runs of each by the names that you give. `margin` is the smallest difference that matters, as a share
     (default: that of the first run's campaign).
     """
     from fabricbench.analysis import analyse  # noqa: PLC0415
+    from fabricbench.analysis.configurations import configurations_named, configurations_of  # noqa: PLC0415
 
     def opened(some: Sequence[Run | Path | str]) -> list[Run]:
         return [run if isinstance(run, Run) else load(run) for run in some]
 
+    configurations: Sequence[Configuration] = ()
+    if named:
+        configurations = configurations_named({name: opened(some) for name, some in named.items()})
+    elif len(runs) > 2:
+        configurations = configurations_of(opened(runs))
     return analyse(
-        opened(runs),
+        () if configurations else opened(runs),
+        configurations=configurations,
         before=opened(before),
         after=opened(after),
         baseline=baseline,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from fabricbench.errors import UsageError
 from fabricbench.record.decision_table import DecisionTable, FabricPrice
 from fabricbench.record.store import Run
 from fabricbench.statistics.ratios import run_means
+from support.configuration_screens import Design, is_found, is_wrong, screen
 from support.configured_runs import EPYC, XEON, write_system
 
 Write = Callable[..., Run]
@@ -245,3 +247,12 @@ def test_a_baseline_names_a_configuration(write: Write):
 def test_a_warning_tells_that_there_is_one_run_a_side(write: Write):
     found = analyse(configurations=configurations_of([write(name, {"ib": 1.0}, processor=name) for name in "ABC"]))
     assert any(one.subject == "configurations" and one.severity is Severity.WARNING for one in found.warnings)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("design", [Design(systems=5, runs=3), Design(systems=3, fabrics=2, runs=3)])
+def test_configurations_that_are_alike_are_clearly_set_apart_on_few_screens(design: Design):
+    """Of 100 screens of runs that differ by 2 % by themselves at most 5 have a clear row that is wrong; and a true 2 is found."""
+    random = np.random.default_rng(20261128)
+    assert sum(is_wrong(screen(random, design)) for _ in range(100)) <= 5
+    assert any(is_found(screen(random, replace(design, sessions=0.005), 2.0)) for _ in range(5))

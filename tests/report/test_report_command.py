@@ -193,7 +193,7 @@ def test_nothing_lies_beside_what_is_no_file(arguments: list[str], monkeypatch: 
         (["--format", "svg", "-o", "-"], "figures do not fit into stdout"),
         (["-o", "all.png"], "figures do not fit into one file"),
         (["-o", "-", "--open"], "--open needs a file"),
-        (["second", "third"], "3 run directories were given"),
+        (["second", "third"], "is given twice, or is a copy of another"),
     ],
 )
 def test_what_cannot_be_is_refused_with_what_to_do(arguments: list[str], message: str, tmp_path: Path):

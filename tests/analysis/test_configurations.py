@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import fabricbench
 from fabricbench.analysis import analyse
 from fabricbench.analysis.configurations import configurations_named, configurations_of
 from fabricbench.analysis.factors import Asked, main_effects_of
@@ -247,6 +248,13 @@ def test_a_baseline_names_a_configuration(write: Write):
 def test_a_warning_tells_that_there_is_one_run_a_side(write: Write):
     found = analyse(configurations=configurations_of([write(name, {"ib": 1.0}, processor=name) for name in "ABC"]))
     assert any(one.subject == "configurations" and one.severity is Severity.WARNING for one in found.warnings)
+
+
+def test_the_module_takes_as_many_runs_as_the_commands(write: Write):
+    runs = [write(name, {"ib": 1.0}, processor=name) for name in "ABC"]
+    assert [one.name for one in fabricbench.compare(*runs).fabrics] == ["A", "B", "C"]
+    named = fabricbench.compare(named={"old": [runs[0].path], "new": [runs[1].path, runs[2]]})
+    assert [one.name for one in named.fabrics] == ["old", "new"]
 
 
 @pytest.mark.slow

@@ -17,14 +17,15 @@ from fabricbench.analysis.measured import Configuration, Side
 from fabricbench.analysis.sides import check_copies
 from fabricbench.analysis.wording import enumeration
 from fabricbench.errors import UsageError
+from fabricbench.quantity import count
 from fabricbench.record.store import Run
 from fabricbench.testbed.differences import MISSING
 from fabricbench.testbed.model import Fabric, mpi_of
 from fabricbench.testbed.preflight_result import folded
 from fabricbench.testbed.short_names import short_kernel, short_mpi, short_processor
 
-NAME = "name"
-"""The trait that whoever compares gave himself."""
+NAME = "configuration"
+"""The trait that whoever compares gave: a name."""
 FIRST = (NAME, PROCESSOR, BOARD, FABRIC, MPI, KERNEL)
 """In the order in which a name has them; then the settings of the fabric, the nodes, and the run."""
 STUDIED = (PROCESSOR, FABRIC)
@@ -33,6 +34,8 @@ OF_PLACE = ("interface", "subnet", "network", "condition")
 """Of what a fabric is told: where it is found, and what other traits say."""
 SELF_EVIDENT = (NAME, BOARD, FABRIC, NODES, RUN)
 """Whose values need no word that says what they are."""
+MOST_TOLD = 3
+"""Values of a trait that are told with the sides that have them."""
 UNKNOWN = "unknown"
 
 Traits = dict[str, str]
@@ -190,7 +193,9 @@ def hidden_differences(sides: Sequence[Side]) -> Iterator[str]:
         values: dict[str, list[str]] = {}
         for side in sides:
             values.setdefault(side.traits.get(what, UNKNOWN), []).append(side.name)
-        if what not in named and len(values) > 1:
+        if what not in named and len(values) > MOST_TOLD:
+            yield f"{what} ({count(len(values), 'value')}, see the inventory)"
+        elif what not in named and len(values) > 1:
             words = _short(what, list(values))
             told = (f"{word} of {enumeration(names)}" for word, names in zip(words, values.values(), strict=True))
             yield f"{what} ({'; '.join(told)})"

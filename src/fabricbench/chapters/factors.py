@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import assert_never
 
 from fabricbench.analysis.factors import Asked, factor_interactions_of, main_effects_of
-from fabricbench.analysis.findings import Findings, Interaction, InteractionVerdict, MainEffect, Replication
+from fabricbench.analysis.findings import CellKey, Findings, Interaction, InteractionVerdict, MainEffect, Replication
 from fabricbench.analysis.material import Material
 from fabricbench.chapters.chapter import Chapter, Found, NamedTables, Records, rows_of
 from fabricbench.chapters.conditions import interaction_table
@@ -90,12 +90,13 @@ def verdict_words(one: MainEffect, margin: float) -> str:
 
 
 def lines(findings: Findings) -> Sequence[str]:
-    """Return over which tests each level is faster or slower, one sentence a factor, and what the interactions come to."""
+    """Return what each level does in the first screen's tests and in how many of all, and what the interactions come to."""
     effects = rows_of(findings, EFFECTS, MainEffect)
     levels: dict[tuple[str, str], list[MainEffect]] = {}
     for one in effects:
         levels.setdefault((one.factor, one.level), []).append(one)
-    told = [f"{factor[0].upper()}{factor[1:]}: {_level_words(mine)}." for (factor, _), mine in levels.items()]
+    leading = {one.key: one.what for one in findings.headline.effects if one.is_typical}
+    told = [f"{factor[0].upper()}{factor[1:]}: {_level_words(mine, leading)}." for (factor, _), mine in levels.items()]
     if any(one.replication is Replication.LAUNCHES for one in effects):
         told.append("Where a side has one run, what else differed between the sessions is in these effects too.")
     found = rows_of(findings, INTERACTIONS, Interaction)
@@ -109,15 +110,18 @@ def lines(findings: Findings) -> Sequence[str]:
     return told
 
 
-def _level_words(effects: Sequence[MainEffect]) -> str:
-    """Return `gige against myrinet over 3 processors: faster in 0, slower in 24 of 24 tests`."""
+def _level_words(effects: Sequence[MainEffect], leading: Mapping[CellKey | None, str]) -> str:
+    """Return `gige against myrinet, with A and B: MPI round trip, 64 B: 0.5 × (0.49 to 0.51); slower in 24 of 24 tests`."""
     one = effects[0]
+    by_key = {each.key: each for each in effects}
+    quoted = [f"{what}: {factor_words(by_key[key].effect)}" for key, what in leading.items() if key in by_key]
     faster = sum(each.verdict is InteractionVerdict.MORE for each in effects)
     slower = sum(each.verdict is InteractionVerdict.LESS for each in effects)
     same = sum(each.verdict is InteractionVerdict.SAME for each in effects)
     kinds = {"faster": faster, "slower": slower, "the same": same}
     told = spoken([f"{words} in {number}" for words, number in kinds.items() if number]) or "nothing shown in any"
-    return f"{one.level} against {one.first}, with {spoken(list(one.among))}: {told} of {count(len(effects), 'test')}"
+    counted = f"{told} of {count(len(effects), 'test')}"
+    return f"{one.level} against {one.first}, with {spoken(list(one.among))}: {'; '.join([*quoted, counted])}"
 
 
 def records(findings: Findings) -> Records:

@@ -378,7 +378,7 @@ def _topic(effect: Effect) -> Topic:
 def _ratio_head(findings: Findings) -> str:
     """Return what the ratios' intervals promise: of one run a side nothing beyond these two sessions."""
     if any(one.replication is Replication.LAUNCHES for one in findings.cells):
-        return "Ratio (these two sessions)"
+        return f"Ratio (these {'two ' if findings.headline.changes or len(findings.fabrics) == 2 else ''}sessions)"
     return f"Ratio (joint {findings.confidence * 100:g} %)"
 
 

@@ -29,6 +29,7 @@ from fabricbench.report.drawing.figure import (
     sentences,
     tooltip,
 )
+from fabricbench.report.first_screen import MOST_ABREAST
 from fabricbench.report.palette import fabric_names
 from fabricbench.report.tables import comparison_table, curve_table
 from fabricbench.report.words import (
@@ -64,7 +65,7 @@ def verdict_forest(findings: Findings, *, is_interactive: bool = False) -> Figur
     """Return the whole comparison at a glance: a row for each layer, the ratio over all its sizes."""
     groups: dict[tuple[object, ...], list[Comparison]] = {}
     basic = [curve for curve in findings.curves if is_sweep(curve)]
-    for curve in sorted(basic, key=lambda curve: _place(findings, curve)):
+    for curve in sorted(_drawn(findings, basic), key=lambda curve: _place(findings, curve)):
         groups.setdefault((*_pair(curve), curve.metric), []).append(curve)
     if not groups:
         return None
@@ -95,7 +96,7 @@ def _cells(findings: Findings, metric: Metric, name: str, is_interactive: bool) 
     cells = [cell for cell in findings.cells if cell.metric is metric and is_sweep(cell)]
     cells.sort(key=lambda cell: _place(findings, cell))
     groups: dict[tuple[object, ...], list[Comparison]] = {}
-    for cell in cells:
+    for cell in _drawn(findings, cells):
         groups.setdefault((*_pair(cell), cell.layer, cell.receive, cell.setup), []).append(cell)
     if not groups:
         return None
@@ -107,8 +108,9 @@ def _cells(findings: Findings, metric: Metric, name: str, is_interactive: bool) 
         title = _layer_words(findings, first) + _pair_words(findings, first, is_interactive)
         panels.append(_panel(findings, group, labels, title, tags, domain, is_interactive))
     title = f"{METRIC_WORDS[metric].capitalize()}: how many times faster, size by size"
-    caption = f"Ratio of geometric means over launches{', paired by block' if cells[0].is_paired else ''}. " + _reading(
-        findings, cells
+    caption = (
+        f"Ratio of geometric means over launches{', paired by block' if all(cell.is_paired for cell in cells) else ''}. "
+        + _reading(findings, cells)
     )
     return Figure(
         name, title, caption, tuple(panels), comparison_table(findings, cells), rests_on=_rests_on(findings, cells)
@@ -142,12 +144,26 @@ def _layer_words(findings: Findings, item: Comparison) -> str:
     return ", ".join(filter(None, (item.layer.value, receive_note(findings, item.receive), *item.variant_words)))
 
 
+def _drawn(findings: Findings, items: Sequence[Comparison]) -> Sequence[Comparison]:
+    """Return the comparisons that have panels: of many fabrics those with the first one."""
+    if len(findings.fabrics) <= MOST_ABREAST:
+        return items
+    return [item for item in items if item.fabric_a == findings.fabrics[0].name]
+
+
 def _rests_on(findings: Findings, items: Sequence[Comparison]) -> str:
-    return ratio_note(findings, (item.launches for item in items), SIDES[items[0].replication])
+    found = dict.fromkeys(item.replication for item in items)
+    return ratio_note(findings, (item.launches for item in items), " or ".join(SIDES[one] for one in found))
 
 
 def _reading(findings: Findings, items: Sequence[Comparison]) -> str:
-    return sentences(READING.format(margin=findings.margin * 100), _rests_on(findings, items), origin_note(findings))
+    against = f"Drawn is each against {findings.fabrics[0].name}; the numbers behind have every pair."
+    return sentences(
+        READING.format(margin=findings.margin * 100),
+        against if len(findings.fabrics) > MOST_ABREAST else "",
+        _rests_on(findings, items),
+        origin_note(findings),
+    )
 
 
 def _label_layer(findings: Findings, items: Sequence[Comparison], labels: list[str], y: Spec) -> Spec:

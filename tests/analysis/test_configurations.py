@@ -17,7 +17,7 @@ from fabricbench.analysis.factors import Asked, main_effects_of
 from fabricbench.analysis.findings import Grade, Replication, Severity
 from fabricbench.analysis.pairing import all_pairs, pair
 from fabricbench.analysis.sides import read_sides
-from fabricbench.chapters.factors import EFFECTS, INTERACTIONS
+from fabricbench.chapters.factors import CHAPTER, EFFECTS, INTERACTIONS
 from fabricbench.errors import UsageError
 from fabricbench.record.decision_table import DecisionTable, FabricPrice
 from fabricbench.record.store import Run
@@ -199,6 +199,18 @@ def test_the_interval_of_a_main_effect_is_that_of_the_runs_means_over_the_other_
         (np.exp(by_hand.low), np.exp(by_hand.high)), rel=1e-4
     )
     assert effect.among == ("ib", "gige")
+
+
+def test_crossed_factors_that_do_nothing_are_shown_to_do_nothing(write: Write):
+    """Nor does one run of each show more: its effects are of these sessions, which is said."""
+    runs = [write(f"{name}{n}", {"ib": 1.0, "gige": 1.0}, processor=name, blocks=3) for name in "AB" for n in range(3)]
+    for some, is_single in ((runs, False), (runs[2:4], True)):
+        found = analyse(configurations=configurations_of(some))
+        told = CHAPTER.lines(found)
+        assert "nothing shown in any of 2 tests" in told[0]
+        assert any("Where a side has one run" in line for line in told) is is_single
+        assert found.headline.sentence.startswith("Not enough data to rank")
+        assert all(content.rows for _, content in CHAPTER.tables(found))
 
 
 def test_sides_that_are_not_crossed_have_no_main_effects(write: Write):

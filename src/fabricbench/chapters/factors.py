@@ -119,8 +119,8 @@ def _level_words(effects: Sequence[MainEffect], leading: Mapping[CellKey | None,
     slower = sum(each.verdict is InteractionVerdict.LESS for each in effects)
     same = sum(each.verdict is InteractionVerdict.SAME for each in effects)
     kinds = {"faster": faster, "slower": slower, "the same": same}
-    told = spoken([f"{words} in {number}" for words, number in kinds.items() if number]) or "nothing shown in any"
-    counted = f"{told} of {count(len(effects), 'test')}"
+    told = [f"{words} in {number}" for words, number in kinds.items() if number] or ["nothing shown in any"]
+    counted = f"{spoken(told)} of {count(len(effects), 'test')}"
     return f"{one.level} against {one.first}, with {spoken(list(one.among))}: {'; '.join([*quoted, counted])}"
 
 

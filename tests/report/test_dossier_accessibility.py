@@ -16,8 +16,12 @@ from pathlib import Path
 
 import pytest
 
+from fabricbench.analysis import analyse
+from fabricbench.analysis.configurations import configurations_of
 from fabricbench.analysis.findings import Findings
+from fabricbench.report.html import render_html
 from support.browser import Browser, find_browser
+from support.configured_runs import write_system
 from support.example_findings import (
     before_after_findings,
     busy_findings,
@@ -64,20 +68,39 @@ parent.postMessage({ [`w${innerWidth}`]: told.join(" ") }, "*");
 @pytest.mark.parametrize("make", [busy_findings, three_fabric_findings])
 def test_the_evidence_never_leaves_the_screen(make: Callable[[], Findings], browser: Browser, tmp_path: Path):
     page = re.sub(r">[\d.]+(?=\u00a0[MG]bit/s)", ">94.169", page_of(make))  # as long as a quiet machine makes them
-    inner = with_script(without_scripts(page), MEASURE, tmp_path / "dossier.html")
+    for width, (beyond, overflow, wider) in measured(page, browser, tmp_path).items():
+        assert beyond <= 0, width
+        assert overflow == 0, width
+        assert wider == 0, width  # a value that is wider than its cell touches the next one
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+@pytest.mark.timeout(240)
+def test_a_page_of_twelve_configurations_is_no_wider_than_its_screen(browser: Browser, tmp_path: Path):
+    """On a wide one nothing of their table is beyond its edge; on a narrow one it scrolls within the page."""
+    names = [f"Xeon Platinum {8450 + number}" for number in range(12)]
+    runs = [write_system(tmp_path / name, {"ib": 1 + at / 9}, seed=at, processor=name) for at, name in enumerate(names)]
+    page = render_html(analyse(configurations=configurations_of(runs)))
+    found = measured(page, browser, tmp_path)
+    assert {overflow for _, overflow, _ in found.values()} == {0}
+    assert found[1280][0] <= 0
+    assert found[1280][2] == 0
+
+
+def measured(page: str, browser: Browser, folder: Path) -> dict[int, tuple[int, int, int]]:
+    """By the width of the screen: how far cells are beyond its edge, the page is wider, and how many cells touch the next."""
+    inner = with_script(without_scripts(page), MEASURE, folder / "dossier.html")
     frames = "".join(
         f'<iframe src="{inner.name}" style="width:{width}px;height:900px;border:0;display:block"></iframe>'
         for width in WIDTHS
     )
     listen = "addEventListener('message', (event) => Object.assign(document.documentElement.dataset, event.data))"
-    outer = tmp_path / "frames.html"
+    outer = folder / "frames.html"
     outer.write_text(f'<!DOCTYPE html><html><body style="margin:0"><script>{listen}</script>{frames}</body></html>')
     seen = browser.open(outer, width=1400)
-    for width in WIDTHS:
-        beyond, overflow, wider = map(int, seen.attribute(f"w{width}").split())
-        assert beyond <= 0, width
-        assert overflow == 0, width
-        assert wider == 0, width  # a value that is wider than its cell touches the next one
+    told = {width: tuple(map(int, seen.attribute(f"w{width}").split())) for width in WIDTHS}
+    return {width: (beyond, overflow, wider) for width, (beyond, overflow, wider) in told.items()}
 
 
 AXE = """

@@ -10,9 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from fabricbench.analysis import analyse
+from fabricbench.analysis.configurations import configurations_of
 from fabricbench.analysis.findings import Findings
 from fabricbench.report.first_screen import build_screen
 from fabricbench.report.latex import latex_text, render
+from support.configured_runs import write_system
 from support.example_findings import (
     before_after_findings,
     busy_findings,
@@ -79,6 +82,16 @@ def test_every_doubt_that_marks_a_row_is_told_in_the_caption():
     assert screen.doubts
     for number, doubt in screen.doubts_of((*screen.rows, *screen.more_rows)):
         assert latex_text(f"({number}) {doubt}.") in text
+
+
+def test_many_fabrics_have_a_line_each_with_their_places(tmp_path: Path):
+    runs = [write_system(tmp_path / name, {"ib": 1.0}, seed=ord(name), processor=name) for name in "ABCDE"]
+    findings = analyse(configurations=configurations_of(runs))
+    heads, *rows = table_rows(render(findings).decode())
+    assert heads == ["", *(one.what for one in build_screen(findings).rows)]
+    assert [row[0] for row in rows if row[0]] == ["A A", "B B", "C C", "D D", "E E", "Evidence"]
+    assert rows[0][1].endswith(" [1-5]")
+    assert {len(row) for row in rows} == {len(heads)}
 
 
 def test_what_latex_takes_for_a_sign_is_set_as_it_is():

@@ -50,6 +50,8 @@ Lines = list[str]
 def render(findings: Findings) -> bytes:
     """Return the table, in a float with its caption and label."""
     screen = build_screen(findings)
+    if screen.is_turned:
+        return _written(findings, screen, _turned(screen))
     shares = [OF_LINE_RATE] if screen.has_shares((*screen.rows, *screen.more_rows)) else []
     outcome = [screen.ratio_head, "verdict"] if screen.has_pairs else shares if screen.is_alone else ["Best first"]
     last = "" if screen.is_alone else "Evidence"
@@ -59,25 +61,48 @@ def render(findings: Findings) -> bytes:
         *([outcome] if outcome else []),
         [last],
     ]
-    lines = [
+    return _written(
+        findings,
+        screen,
+        [
+            f"  \\begin{{tabular}}{{l{'r' * len(screen.fabrics)}{'p{39mm}' if outcome else ''}l}}",
+            r"    \toprule",
+            *_lines(heads),
+            r"    \midrule",
+            *_rows(screen, screen.rows, has_shares=bool(shares)),
+            *([r"    \midrule"] if screen.more_rows else []),
+            *_rows(screen, screen.more_rows, has_shares=bool(shares)),
+        ],
+    )
+
+
+def _written(findings: Findings, screen: Screen, lines: Sequence[str]) -> bytes:
+    """Return the float around the lines of a table that has begun."""
+    whole = [
         r"\begin{table*}",
         r"  \centering",
         f"  \\caption{{{' '.join(map(latex_text, _caption(findings, screen)))}}}",
         r"  \label{tab:fabricbench-effects}",
         r"  \footnotesize",
         r"  \setlength{\tabcolsep}{4pt}",
-        f"  \\begin{{tabular}}{{l{'r' * len(screen.fabrics)}{'p{39mm}' if outcome else ''}l}}",
-        r"    \toprule",
-        *_lines(heads),
-        r"    \midrule",
-        *_rows(screen, screen.rows, has_shares=bool(shares)),
-        *([r"    \midrule"] if screen.more_rows else []),
-        *_rows(screen, screen.more_rows, has_shares=bool(shares)),
+        *lines,
         r"    \bottomrule",
         r"  \end{tabular}",
         r"\end{table*}",
     ]
-    return ("\n".join(lines) + "\n").encode()
+    return ("\n".join(whole) + "\n").encode()
+
+
+def _turned(screen: Screen) -> Iterator[str]:
+    """Yield a line for each of many fabrics, with its place in every effect of the first screen; the others explain."""
+    yield f"  \\begin{{tabular}}{{l{'r' * len(screen.rows)}}}"
+    yield r"    \toprule"
+    yield from _lines([[""], *([row.what] for row in screen.rows)])
+    yield r"    \midrule"
+    for letter, name in screen.fabrics:
+        yield from _lines([[f"{letter} {name}"], *(_placed(row, name) for row in screen.rows)])
+    yield r"    \midrule"
+    yield from _lines([["Evidence"], *([_evidence(row)] for row in screen.rows)])
 
 
 def latex_text(text: str) -> str:
@@ -123,6 +148,13 @@ def _cells(screen: Screen, row: Row, *, has_shares: bool) -> list[Lines]:
     else:
         outcome = [plain_times(row.ratios[0]), row.ratios[0].verdict] if row.ratios else [NOTHING]
     return [[row.what], *values, outcome, [_evidence(row)]]
+
+
+def _placed(row: Row, name: str) -> Lines:
+    """Return a fabric's level with its place, its interval below it."""
+    value, place = row.value_of(name), row.place_of(name)
+    level, *others = [NOTHING] if value is None else _value(value)
+    return [f"{level} [{place}]" if place else level, *others]
 
 
 def _value(value: Value) -> Lines:

@@ -7,7 +7,7 @@ paper's fonts may lack becomes `?`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 
 from fabricbench.analysis.findings import MARKS, Findings, Proof
@@ -76,7 +76,7 @@ def render(findings: Findings) -> bytes:
     )
 
 
-def _written(findings: Findings, screen: Screen, lines: Sequence[str]) -> bytes:
+def _written(findings: Findings, screen: Screen, lines: Iterable[str]) -> bytes:
     """Return the float around the lines of a table that has begun."""
     whole = [
         r"\begin{table*}",

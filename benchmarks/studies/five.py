@@ -27,7 +27,7 @@ from fabricbench.published import published_kernels
 from fabricbench.published.studies import Study as Published
 
 FE, MYRINET, ATM, SCI, TORUS = "fast-ethernet", "myrinet", "atm-oc3", "sci", "sci-torus"
-ROCE, INFINIBAND = "roce-100g", "infiniband-hdr"
+ROCE, INFINIBAND = "roce-100g", "infiniband-100g"
 WITHOUT, COALESCED = "off", "on"
 NEARLY = 1.1
 MEGA = 1e6

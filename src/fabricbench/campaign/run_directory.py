@@ -194,7 +194,7 @@ class RunDirectory:
         if known is not None and known[0] == mark:
             return known[1]
         try:
-            summary = read_launch(directory, sealed)
+            summary = read_launch(directory, sealed, is_own=True)
         except UsageError:
             return None
         self._read[launch.launch_id] = (mark, summary)

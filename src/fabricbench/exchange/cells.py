@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 from math import isfinite
+from operator import is_
 
 import numpy as np
 
 from fabricbench.errors import UsageError
-from fabricbench.exchange.imported import ImportedCell
+from fabricbench.exchange.imported import CellParameters, ImportedCell
 from fabricbench.exchange.sources import Source
-from fabricbench.model import Layer, Metric, Receive
+from fabricbench.model import Layer, Metric, Pattern, Receive
+from fabricbench.patterns import metric_of
+from fabricbench.record.launch import cells_parquet
 from fabricbench.record.lines import Cell, CellEnd, ClockInfo, Footer, Header, Phase, Quantity, RankInfo, StopReason
 from fabricbench.record.manifest import PlannedLaunch
 from fabricbench.record.provenance import BY
@@ -76,14 +80,14 @@ def _cell(number: int, source: Source, cell: ImportedCell) -> CellRecord:
     layer, message_bytes = cell.layer, cell.message_bytes
     assert layer is not None  # noqa: S101 - `_completed` saw to it
     assert message_bytes is not None  # noqa: S101
-    values = cell.values
+    values, is_time = cell.values, cell.metric.is_time
     if not all(isfinite(one) and one > 0 for one in values):
         raise UsageError(
             f"{source.path}: {cell.pattern} of {cell.message_bytes} B is {', '.join(f'{one:g}' for one in values)}",
             hint="needed times and rates that are finite and above 0",
         )
     rate_scale = max(message_bytes, 1) if cell.metric is Metric.MESSAGE_RATE else 1 / 8
-    scale = OPERATIONS if cell.metric.is_time else rate_scale
+    scale = OPERATIONS if is_time else rate_scale
     stored = [round(min(one * scale, MOST)) for one in values]
     if not all(0 < one < MOST for one in stored):
         unit = cell.metric.unit
@@ -92,35 +96,23 @@ def _cell(number: int, source: Source, cell: ImportedCell) -> CellRecord:
             hint=f"a run holds from {1 / scale:g} to {MOST / scale:.0e} {unit}: was the number read in another unit?",
         )
     whole = np.array(stored, np.uint64)
-    times, moved = (whole, None) if cell.metric.is_time else (np.full(len(values), RATE_NS, np.uint64), whole)
-    is_of_pair = Quantity.ROUND_TRIP if cell.metric.is_time else Quantity.TRANSFER
+    times, moved = (whole, None) if is_time else (np.full(len(values), RATE_NS, np.uint64), whole)
+    is_of_pair = Quantity.ROUND_TRIP if is_time else Quantity.TRANSFER
+    opening, end = _lines(
+        number,
+        source.importer,
+        layer,
+        cell.pattern,
+        message_bytes,
+        cell.ranks or 0,
+        cell.parameters,
+        cell.printed_step,
+        len(values),
+    )
     return CellRecord(
-        Cell(
-            id=number,
-            layer=layer,
-            pattern=cell.pattern,
-            message_bytes=message_bytes,
-            receive=WAITING.get(layer, Receive.BLOCKING),
-            metric=cell.metric,
-            ranks=tuple(range(cell.ranks or 0)),
-            operations_per_sample=OPERATIONS if cell.metric.is_time else 1,
-            bytes_per_sample=0,
-            parameters={BY: source.importer, **dict(cell.parameters)},
-        ),
+        opening,
         [Batch(Phase.MEASURED, 0, times, moved)],
-        end=CellEnd(
-            cell=number,
-            stop=StopReason.COUNT,
-            warmup=0,
-            measured=len(values),
-            seconds=0.0,
-            printed_step=cell.printed_step,
-            # Given, for pydantic takes long to copy a default that may change.
-            values={},
-            interfaces={},
-            other_hosts={},
-            port_state={},
-        ),
+        end=end,
         channels=[
             ChannelNumbers(
                 *pair,
@@ -135,3 +127,46 @@ def _cell(number: int, source: Source, cell: ImportedCell) -> CellRecord:
             for at, pair in enumerate(cell.pairs)
         ],
     )
+
+
+@lru_cache(maxsize=8192)  # the launches of an import have the same tests, mostly
+def _lines(
+    number: int,
+    importer: str,
+    layer: Layer,
+    pattern: Pattern,
+    message_bytes: int,
+    ranks: int,
+    parameters: CellParameters,
+    printed_step: float | None,
+    measured: int,
+) -> tuple[Cell, CellEnd]:
+    """Return what opens and what closes a cell."""
+    metric = metric_of(pattern)
+    return Cell(
+        id=number,
+        layer=layer,
+        pattern=pattern,
+        message_bytes=message_bytes,
+        receive=WAITING.get(layer, Receive.BLOCKING),
+        metric=metric,
+        ranks=tuple(range(ranks)),
+        operations_per_sample=OPERATIONS if metric.is_time else 1,
+        bytes_per_sample=0,
+        parameters={BY: importer, **dict(parameters)},
+    ), CellEnd(cell=number, stop=StopReason.COUNT, warmup=0, measured=measured, seconds=0.0, printed_step=printed_step)
+
+
+class CellTables:
+    """`cells.parquet` of the launches of an import: mostly the very same cells, whose table is made once."""
+
+    def __init__(self) -> None:
+        self._lines: list[object] = []
+        self._content = b""
+
+    def content(self, record: Record) -> bytes:
+        """Return that of a launch, given its record."""
+        lines: list[object] = [line for cell in record.cells for line in (cell.cell, cell.end)]
+        if len(lines) != len(self._lines) or not all(map(is_, lines, self._lines)):
+            self._lines, self._content = lines, cells_parquet(record)
+        return self._content

@@ -17,7 +17,7 @@ from pydantic import TypeAdapter
 from fabricbench.model import Layer, Metric, Pattern, Receive
 from fabricbench.pattern_facts import Parameters
 from fabricbench.patterns import metric_of
-from fabricbench.record.lines import Cell, InterfaceBytes, Phase, PortState, Quantity, RdmaAttachment
+from fabricbench.record.lines import Cell, CellEnd, InterfaceBytes, Phase, PortState, Quantity, RdmaAttachment
 from fabricbench.record.probe_plan import PlanCongestor, PlanProbe
 from fabricbench.record.reading import Batch, CellRecord, Numbers, Record, SignedNumbers
 from fabricbench.record.setup import variant
@@ -198,15 +198,16 @@ def _cell_row(record: CellRecord, probe: PlanProbe | None) -> dict[str, Any]:
         row |= {"port_state": json.dumps(failed.port_state), "interfaces": _interfaces_text(failed.interfaces)}
         row |= {"rdma": _attachments(failed.rdma)}
     if record.cell is not None:
-        row |= record.cell.model_dump(mode="json", include=_AS_THEY_ARE)
+        row |= {name: getattr(record.cell, name) for name in _OF_CELL}
         row |= _as_text(record.cell)
     elif probe is not None:
         row |= probe.model_dump(mode="json", include={"receive", "ranks", "messages_per_sample"})
         row |= {"metric": metric_of(probe.pattern).value, **_as_text(probe)}
     if record.end is not None:
-        row |= record.end.model_dump(mode="json", include=_AS_THEY_ARE)
-        counted = record.end.model_dump(mode="json", include=_COUNTED)
-        row |= {name: json.dumps(value) if value else "{}" for name, value in counted.items()}
+        row |= {name: getattr(record.end, name) for name in _OF_END}
+        if any(getattr(record.end, name) for name in _COUNTED):
+            counted = record.end.model_dump(mode="json", include=_COUNTED)
+            row |= {name: json.dumps(value) if value else "{}" for name, value in counted.items()}
         row |= {"rdma": _attachments(record.end.rdma) if record.end.rdma else "[]"}
         row |= {"figure_of_merit": record.end.values.get(FIGURE_OF_MERIT)}
     return row
@@ -224,6 +225,8 @@ AS_TEXT = {"parameters", "interfaces", "other_hosts", "values", "port_state", "r
 """Columns that hold JSON."""
 _AS_THEY_ARE = set(CELL_SCHEMA) - AS_TEXT - {"cell"}
 _COUNTED = {"interfaces", "other_hosts", "values", "port_state"}
+_OF_CELL = tuple(name for name in Cell.model_fields if name in _AS_THEY_ARE)
+_OF_END = tuple(name for name in CellEnd.model_fields if name in _AS_THEY_ARE)
 
 
 _JSON_COLUMNS: dict[str, TypeAdapter[Any]] = {

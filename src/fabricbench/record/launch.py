@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +39,7 @@ from fabricbench.record.integrity import (
 from fabricbench.record.kernel_lines import KernelHeader, KernelRun
 from fabricbench.record.lines import Clock, Footer, Header, PairFailed
 from fabricbench.record.outcome import LaunchOutcome, outcome_of, signal_name, signal_number
-from fabricbench.record.probe_plan import plan_beside
+from fabricbench.record.probe_plan import PlanProbe, plan_beside
 from fabricbench.record.provenance import Origin, Proof
 from fabricbench.record.reading import Damage, Record, read_record
 from fabricbench.record.workload_cells import WorkloadPart
@@ -236,6 +238,7 @@ def write_launch(
     facts: LaunchFacts | None = None,
     workload: WorkloadPart | None = None,
     kernel: KernelPart | None = None,
+    cells: bytes | None = None,
     keep_records: bool = False,
 ) -> LaunchSummary:
     """Convert the record in a launch's directory to Parquet and write `launch.json`, which marks it as converted.
@@ -243,6 +246,7 @@ def write_launch(
     Each file appears whole or not at all, `launch.json` last. The raw record is removed only once everything in it is safely in
     Parquet; one that is damaged or cut short stays. Calling it again does no harm: a launch that is converted keeps its data and
     takes the new facts. EnvironmentLacks if the disk is full (the raw record stays); UsageError if there is nothing to convert.
+    `cells` is what `cells_parquet` returns of `lines`, where that is known already.
     """
     records = directory / RECORDS
     if lines is None and not records.exists():
@@ -252,8 +256,9 @@ def write_launch(
     channels = channels_frame(record)
     summary = _summary(directory, record, channels.height, facts or LaunchFacts())
     summary = summary.model_copy(update={"workload": workload, "kernel": kernel})
+    probes = {probe.id: probe for probe in plan.probes} if plan is not None else {}
     with replaced(directory / CELLS) as file:
-        cells_frame(record, {probe.id: probe for probe in plan.probes} if plan is not None else {}).write_parquet(file)
+        file.write(cells_parquet(record, probes) if cells is None else cells)
     with replaced(directory / SAMPLES) as file:
         samples_frame(record).write_parquet(file, row_group_size=ROW_GROUP_ROWS)
     if channels.height:
@@ -265,6 +270,13 @@ def write_launch(
         for raw in (records, directory / KERNEL_RECORDS):
             raw.unlink(missing_ok=True)
     return summary
+
+
+def cells_parquet(record: Record, probes: Mapping[int, PlanProbe] | None = None) -> bytes:
+    """Return what `cells.parquet` of a record holds; `probes` are those of its launch's plan, by the number of their cell."""
+    content = BytesIO()
+    cells_frame(record, probes).write_parquet(content)
+    return content.getvalue()
 
 
 def read_launch(

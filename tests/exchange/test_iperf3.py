@@ -11,7 +11,8 @@ import pytest
 from tests.exchange.samples import figures, noted, read, sample
 
 from fabricbench.errors import UsageError
-from fabricbench.exchange.storing import Said, import_run
+from fabricbench.exchange.said import Said
+from fabricbench.exchange.storing import import_run
 from fabricbench.model import Layer
 from fabricbench.record.import_notes import ImportNoteKind
 from fabricbench.record.store import Run

@@ -19,7 +19,8 @@ from fabricbench.cli.check_text import render as checked
 from fabricbench.cli.compare_text import render as compared
 from fabricbench.cli.output import Format as OutputFormat
 from fabricbench.cli.selfcheck_text import render as selfchecked
-from fabricbench.exchange.storing import Said, import_run
+from fabricbench.exchange.said import Said
+from fabricbench.exchange.storing import import_run
 from fabricbench.model import Layer, Pattern
 from fabricbench.record.export import summary_frame
 from fabricbench.record.provenance import MARKS, Origin, Proof

@@ -12,7 +12,8 @@ import pytest
 from tests.exchange.samples import noted, read, sample
 
 from fabricbench.errors import UsageError
-from fabricbench.exchange.storing import Said, import_run
+from fabricbench.exchange.said import Said
+from fabricbench.exchange.storing import import_run
 from fabricbench.record.export import summary_frame
 from fabricbench.record.import_notes import ImportNoteKind
 from fabricbench.record.store import Run

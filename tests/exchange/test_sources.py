@@ -9,7 +9,8 @@ import pytest
 
 from fabricbench.analysis import analyse
 from fabricbench.errors import UsageError
-from fabricbench.exchange.storing import Said, import_run
+from fabricbench.exchange.said import Said
+from fabricbench.exchange.storing import import_run
 from fabricbench.record.import_notes import ImportNoteKind
 from fabricbench.record.store import Run
 from support.osu_texts import osu_text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import math
 import os
+import re
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.exchange.samples import sample
 from tests.exchange.test_osu import ALLTOALL, BANDWIDTH, LATENCY
 
 from fabricbench.analysis import analyse
@@ -19,7 +21,8 @@ from fabricbench.cli.import_ import _fabrics
 from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.exchange import importer, storing
 from fabricbench.exchange.imported import Imported, ImportedCell
-from fabricbench.exchange.storing import Said, import_run
+from fabricbench.exchange.said import Said
+from fabricbench.exchange.storing import import_run
 from fabricbench.model import Layer, Pattern
 from fabricbench.record import lock
 from fabricbench.record.provenance import Origin, Proof
@@ -72,6 +75,17 @@ def test_a_folder_is_one_launch(tmp_path: Path):
     assert launch.summary.cells == 3
 
 
+def test_launches_have_the_tables_that_each_would_have_alone(tmp_path: Path):
+    shorter = LATENCY[: LATENCY.rindex("4096")]
+    paths = [*texts(tmp_path, LATENCY, 1.0, 1.1), *texts(tmp_path, shorter, 1.2), *texts(tmp_path, BANDWIDTH, 1.3)]
+    import_run(tmp_path / "run", {"ib": paths})
+    for block, path in enumerate(paths):
+        import_run(tmp_path / f"alone-{block}", {"ib": [path]})
+        for name in ("cells.parquet", "samples.parquet"):
+            alone = (tmp_path / f"alone-{block}/launches/b00-ib" / name).read_bytes()
+            assert (tmp_path / f"run/launches/b{block:02d}-ib" / name).read_bytes() == alone
+
+
 def test_a_run_that_was_imported_is_whole(tmp_path: Path):
     import_run(tmp_path / "run", {"ib": texts(tmp_path, LATENCY, 1.0)})
     assert verify(tmp_path / "run").verdict is Verdict.WHOLE
@@ -111,6 +125,43 @@ def test_a_name_that_no_fabric_may_have_is_refused(tmp_path: Path, name: str, hi
 def test_ranks_that_are_said_are_taken(tmp_path: Path):
     import_run(tmp_path / "run", {"ib": texts(tmp_path, ALLTOALL, 1.0)}, Said(ranks=4))
     assert Run.open(tmp_path / "run").cells()["ranks"].to_list() == [[0, 1, 2, 3]]
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "refused"),
+    [
+        (LATENCY, Said(ranks=8), "--ranks 8: {} tells 2 of its pingpong, and no text leaves the number of ranks open"),
+        (LATENCY, Said(layer=Layer.TCP), "--layer tcp: {} tells mpi of its pingpong"),
+        (LATENCY, Said(message_bytes=64), "--message-bytes 64: {} tells 1 of its pingpong"),
+        (sample("hpl.txt"), Said(message_bytes=64), "--message-bytes 64: no text has a test with a message size"),
+    ],
+)
+def test_what_is_said_against_a_text_and_needed_by_none_is_refused(tmp_path: Path, text: str, said: Said, refused: str):
+    path = tmp_path / "one.txt"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=re.escape(refused.format(path))):
+        import_run(tmp_path / "run", {"ib": [path]}, said)
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_a_text_tells_stands_where_something_else_is_said_of_others(tmp_path: Path):
+    (tmp_path / "open.txt").write_text(ALLTOALL)
+    (tmp_path / "told.txt").write_text(sample("imb-collectives.txt"))
+    (tmp_path / "pair.txt").write_text(LATENCY)
+    told: list[str] = []
+    fabrics = {"ib": [tmp_path / name for name in ("open.txt", "told.txt", "pair.txt")]}
+    import_run(tmp_path / "run", fabrics, Said(ranks=16), tell=told.append)
+    (warning,) = [one for one in told if "--ranks" in one]
+    assert warning.startswith("--ranks 16 stands for texts that leave the number of ranks open: ")
+    assert f"{tmp_path / 'told.txt'} tells 4 of its " in warning
+    assert "pair.txt" not in warning
+
+
+def test_what_is_said_as_a_text_tells_it_is_no_contradiction(tmp_path: Path):
+    (tmp_path / "one.txt").write_text(LATENCY)
+    told: list[str] = []
+    import_run(tmp_path / "run", {"ib": [tmp_path / "one.txt"]}, Said(ranks=2, layer=Layer.MPI), tell=told.append)
+    assert not told
 
 
 def test_a_text_with_the_name_of_a_file_of_ours_is_kept_as_it_is(tmp_path: Path):

@@ -51,7 +51,8 @@ def register(app: typer.Typer) -> None:
 
         They stay marked as imported, are compared with results of the same program alone, and their path is unproven.
         """
-        from fabricbench.exchange.storing import Said, import_run  # noqa: PLC0415 - only where it is needed
+        from fabricbench.exchange.said import Said  # noqa: PLC0415 - only where it is needed
+        from fabricbench.exchange.storing import import_run  # noqa: PLC0415 - only where it is needed
 
         command = ("fabricbench", *sys.argv[1:])
         manifest = import_run(

@@ -12,22 +12,21 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
-from typing import TypeVar
 
 from pydantic import ValidationError
 
 from fabricbench import __version__
 from fabricbench.errors import EnvironmentLacks, UsageError
-from fabricbench.exchange.cells import record_of_tests
-from fabricbench.exchange.imported import Imported, ImportedCell
+from fabricbench.exchange.cells import CellTables, record_of_tests
+from fabricbench.exchange.imported import Imported
 from fabricbench.exchange.importer import read_text
 from fabricbench.exchange.loads import load_record, name_of
 from fabricbench.exchange.rows import MOST_NOTES
+from fabricbench.exchange.said import Said, check_said, completed
 from fabricbench.exchange.sources import NO_CHANCE, Source, Sources, chance_of_the_same, notes_of, once, read_file
-from fabricbench.model import Layer
 from fabricbench.printable import printable
 from fabricbench.record.atomic import explained, replaced, synced, synced_together
 from fabricbench.record.confinement import TEXTS
@@ -43,20 +42,8 @@ from fabricbench.record.reading import Record
 from fabricbench.record.workload_cells import WorkloadPart
 from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
 
-Known = TypeVar("Known", Layer, int)
-
 NOTHING_KEPT = "repeat the command: nothing was imported"
 """What to do where the disk was full."""
-
-
-@dataclass(frozen=True)
-class Said:
-    """What the texts do not tell: who imports says it. `importer` None takes the one that knows the text."""
-
-    importer: str | None = None
-    layer: Layer | None = None
-    ranks: int | None = None
-    message_bytes: int | None = None
 
 
 def import_run(
@@ -81,11 +68,17 @@ def import_run(
     for fabric in fabrics:
         _check_name(fabric)
     what_is_said = said or Said()
-    texts = {
+    read = {
         fabric: [[_source(one, what_is_said, path) for one in _files(path)] for path in paths]
         for fabric, paths in fabrics.items()
     }
-    _check_told_once(one for found in texts.values() for of_path in found for one in of_path)
+    every = [one for found in read.values() for of_path in found for one in of_path]
+    _check_told_once(every)
+    overruled = check_said(what_is_said, every)
+    texts = {
+        fabric: [[completed(one, what_is_said) for one in of_path] for of_path in found]
+        for fabric, found in read.items()
+    }
     sources = once(_launches(texts))
     versions: dict[str, list[str]] = {}
     for one in (one for found in sources.values() for one in found):
@@ -100,14 +93,14 @@ def import_run(
         | {name: ", ".join(dict.fromkeys(told)) for name, told in versions.items()},
     )
     with _moved_into(directory) as aside:
-        journal = Journal(aside)
+        journal, tables = Journal(aside), CellTables()
         for launch, found in sources.items():
-            _write(journal, aside / LAUNCHES / launch.launch_id, launch, found)
+            _write(journal, tables, aside / LAUNCHES / launch.launch_id, launch, found)
         journal.append_written(MANIFEST, manifest_text(manifest))
         write_manifest(aside, manifest)
     notes = note_words(note for found in sources.values() for note in notes_of(found))
     passed_over = _passed_over(path for paths in fabrics.values() for path in paths if path.is_dir())
-    for text in (*notes, *_differences(sources), *passed_over):
+    for text in (*overruled, *notes, *_differences(sources), *passed_over):
         if tell is not None:
             tell(text)
     return manifest
@@ -182,6 +175,7 @@ def _repetitions(source: Source) -> list[Source]:
 
 def _write(
     journal: Journal,
+    tables: CellTables,
     folder: Path,
     launch: PlannedLaunch,
     sources: Sequence[Source],
@@ -203,7 +197,7 @@ def _write(
         conditions={f"imported from {one.path.name}": _told_of(one.imported) for one in sources},
         import_notes=tuple(notes_of(sources)),
     )
-    write_launch(folder, record, facts=facts, workload=part)
+    write_launch(folder, record, facts=facts, workload=part, cells=tables.content(record))
     journal.append(Happened.IMPORTED, launch.launch_id, sha256=journal.hashes(folder / LAUNCH, *texts))
 
 
@@ -305,35 +299,15 @@ def _tool_of(imported: Imported) -> str:
 
 
 def _source(path: Path, said: Said, given: Path) -> Source:
-    """Return a text and what it says, what it does not tell as it is said; UsageError where nobody does.
-
-    `given` is what the user named: the file, or its folder.
-    """
+    """Return a text and what it says; `given` is what the user named: the file, or its folder. UsageError where it says nothing."""
     try:
         content, text = read_file(path)
-        importer, imported = read_text(text, str(path), said.importer)
+        return Source(path, content, *read_text(text, str(path), said.importer))
     except UsageError as error:
         if given == path:
             raise
         hint = f"take {path.name} out of the folder {given} if it is no result: every file there is read"
         raise UsageError(str(error), hint="; ".join(filter(None, (error.hint, hint)))) from error
-    cells = tuple(_completed(path, cell, said) for cell in imported.cells)
-    of_load = f"{path} does not tell the number of ranks of its {{}}"
-    loads = tuple(
-        replace(load, ranks=_known(load.ranks, said.ranks, of_load.format(load.workload), "--ranks 4"))
-        for load in imported.loads
-    )
-    return Source(path, content, importer, replace(imported, cells=cells, loads=loads))
-
-
-def _completed(path: Path, cell: ImportedCell, said: Said) -> ImportedCell:
-    of = f"{path} does not tell the {{}} of its {cell.pattern}"
-    return replace(
-        cell,
-        layer=_known(cell.layer, said.layer, of.format("layer"), "--layer tcp"),
-        ranks=_known(cell.ranks, said.ranks, of.format("number of ranks"), "--ranks 4"),
-        message_bytes=_known(cell.message_bytes, said.message_bytes, of.format("message size"), "--message-bytes 64"),
-    )
 
 
 def _testbed(sources: Sources) -> Testbed:
@@ -380,10 +354,3 @@ def _record(launch: PlannedLaunch, sources: Sequence[Source]) -> tuple[Record, W
         raise UsageError(
             f"{source.path}: {load.workload}: {error}", hint="needed a figure that a run can hold"
         ) from error
-
-
-def _known(told: Known | None, said: Known | None, otherwise: str, option: str) -> Known:
-    value = said if told is None else told
-    if value is None:
-        raise UsageError(otherwise, hint=f"say it, {option} for instance")
-    return value

@@ -10,7 +10,8 @@ from tests.exchange.test_osu import ALLTOALL, BANDWIDTH, BARRIER, LATENCY, OLD_L
 from fabricbench.errors import UsageError
 from fabricbench.exchange import osu
 from fabricbench.exchange.importer import read_text
-from fabricbench.exchange.storing import Said, import_run
+from fabricbench.exchange.said import Said
+from fabricbench.exchange.storing import import_run
 from fabricbench.record.export import launch_frame
 from fabricbench.record.store import Run
 from support.exported_run import exported, exported_run

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from decimal import Decimal
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Annotated, NamedTuple
@@ -113,6 +114,11 @@ def last_digit(text: str) -> float:
         raise ValueError(f"{text!r} is no number")
     exponent = int(found["exponent"] or 0) - len(found["decimals"] or "")
     return float(10.0 ** min(max(exponent, -LARGEST_EXPONENT), LARGEST_EXPONENT))
+
+
+def decimal_product(value: float, scale: float) -> float:
+    """Return a printed number in another unit, multiplied as decimals: 22.2 us are 22200 ns, and not 22199.999999999996."""
+    return float(Decimal(repr(float(value))) * Decimal(repr(float(scale))))
 
 
 def _finite(value: float, what: str) -> float:

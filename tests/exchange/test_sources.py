@@ -10,6 +10,7 @@ import pytest
 from fabricbench.analysis import analyse
 from fabricbench.errors import UsageError
 from fabricbench.exchange.said import Said
+from fabricbench.exchange.sources import read_file
 from fabricbench.exchange.storing import import_run
 from fabricbench.record.import_notes import ImportNoteKind
 from fabricbench.record.store import Run
@@ -123,3 +124,29 @@ def test_a_run_that_was_imported_before_there_were_notes_still_opens(tmp_path: P
     text = launch.summary.model_dump_json(by_alias=True, exclude={"facts": {"import_notes"}})
     assert "import_notes" not in text
     assert type(launch.summary).model_validate_json(text).facts.import_notes == ()
+
+
+RED, PLAIN, TITLE = "\x1b[1;31m", "\x1b(B\x1b[m\x0f", "\x1b]0;osu_latency\x07"
+
+
+def test_what_steers_a_terminal_is_no_part_of_a_text_wherever_it_stands(tmp_path: Path):
+    coloured = TITLE + "".join(f"{RED}{line[:3]}{PLAIN}{line[3:]}\x1b[0K\n" for line in osu_text().splitlines())
+    (tmp_path / "coloured.txt").write_text(coloured)
+    (tmp_path / "plain.txt").write_text(osu_text())
+    assert read_file(tmp_path / "coloured.txt")[1] == read_file(tmp_path / "plain.txt")[1]
+    told: list[str] = []
+    import_run(tmp_path / "run", {"ib": [tmp_path / "coloured.txt"]}, tell=told.append)
+    assert Run.open(tmp_path / "run").launches[0].summary.cells == 3
+    assert not told
+    assert (tmp_path / "run/launches/b00-ib/texts/coloured.txt").read_text() == coloured
+
+
+def test_a_coloured_line_is_quoted_as_it_is_seen(tmp_path: Path):
+    (tmp_path / "one.txt").write_text(osu_text() + f"{RED}WARNING{PLAIN}: fork is unsafe\n")
+    told: list[str] = []
+    import_run(tmp_path / "run", {"ib": [tmp_path / "one.txt"]}, tell=told.append)
+    (warning,) = told
+    assert "'WARNING: fork is unsafe'" in warning
+    (tmp_path / "other.txt").write_text(f"{RED}no{PLAIN} benchmark\n")
+    with pytest.raises(UsageError, match="it begins with 'no benchmark'"):
+        import_run(tmp_path / "other", {"ib": [tmp_path / "other.txt"]})

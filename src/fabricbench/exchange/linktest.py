@@ -115,8 +115,8 @@ class _Run:
         return ImportedCell(
             pattern=Pattern.PAIRS,
             message_bytes=self.size,
-            values=tuple(self.pairs[ends].value * NS_OF_HALF_US for ends in sorted(self.pairs)),
-            printed_step=0.1**DECIMALS_OF_PAIR * NS_OF_HALF_US,
+            values=tuple(self.pairs[ends].times(NS_OF_HALF_US).value for ends in sorted(self.pairs)),
+            printed_step=10.0**-DECIMALS_OF_PAIR * NS_OF_HALF_US,
             layer=Layer.MPI,
             ranks=self.ranks,
             pairs=tuple((min(ends), max(ends)) for ends in sorted(self.pairs)),

@@ -181,14 +181,15 @@ class _Table:
         pattern, column, scale = TESTS[self.title]
         if row.get("Validation", "Pass") != "Pass":
             raise RowError("a result failed its validation")
-        result = _number(_of_column(row, column))
-        check_between(result, _bound(row, LEAST), _bound(row, MOST))
+        printed = _number(_of_column(row, column))
+        check_between(printed, _bound(row, LEAST), _bound(row, MOST))
+        result = printed.times(scale)
         is_named = self.datatype and (pattern in REDUCTIONS or self.datatype != BYTES)
         return ImportedCell(
             pattern=pattern,
             message_bytes=read_whole(row.get(SIZE, "0"), "the size"),
-            values=(result.value * scale,),
-            printed_step=result.step * scale,
+            values=(result.value,),
+            printed_step=result.step,
             layer=Layer.MPI,
             ranks=2 if pattern in OF_TWO_RANKS else None,
             parameters=((DATATYPE, self.datatype),) if is_named else (),

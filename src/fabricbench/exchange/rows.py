@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from fabricbench.exchange.imported import ImportedCell
 from fabricbench.model import Pattern
 from fabricbench.printable import printable
-from fabricbench.quantity import last_digit
+from fabricbench.quantity import decimal_product, last_digit
 from fabricbench.record.import_notes import ImportNote, ImportNoteKind
 
 MOST_OF_A_LINE = 120
@@ -28,7 +28,6 @@ LONGEST_LINE = 1000
 NS_OF_HALF_US, NS_OF_US, MB, MIB = 2e3, 1e3, 1e6, 2.0**20
 """Half a round trip in us as a whole one in ns; a time in us in ns; bytes of a megabyte of either kind."""
 
-ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _PLAIN = re.compile(r"-?(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d{1,3})?")
 _DECIMAL_COMMA = re.compile(r"(?P<whole>[+-]?\d+),(?P<decimals>\d+)")
 
@@ -55,7 +54,7 @@ class BelowLastDigitError(RowError):
 
 @dataclass(frozen=True)
 class Line:
-    """A line without colours and blanks at its end; the last of a text may lack its end. `number` counts from 1."""
+    """A line without blanks at its end; the last of a text may lack its end. `number` counts from 1."""
 
     number: int
     text: str
@@ -65,10 +64,7 @@ class Line:
 def lines_of(text: str, longest: int = LONGEST_LINE) -> list[Line]:
     """Return the lines of a text; of one that is longer than any of theirs the beginning, which is then no row."""
     lines = text.split("\n")
-    return [
-        Line(number, (ANSI.sub("", line) if "\x1b" in line else line)[:longest].rstrip(), number < len(lines))
-        for number, line in enumerate(lines, start=1)
-    ]
+    return [Line(number, line[:longest].rstrip(), number < len(lines)) for number, line in enumerate(lines, start=1)]
 
 
 @dataclass(frozen=True)
@@ -80,7 +76,7 @@ class Number:
 
     def times(self, scale: float) -> Number:
         """Return it in another unit."""
-        return Number(self.value * scale, self.step * scale)
+        return Number(decimal_product(self.value, scale), decimal_product(self.step, scale))
 
 
 def read_number(text: str, what: str, decimals: int | None = None) -> Number:

@@ -18,6 +18,7 @@ from pydantic import Field
 
 from fabricbench.model import Metric, Model
 from fabricbench.patterns import metric_of
+from fabricbench.quantity import decimal_product
 from fabricbench.record.farm_jobs import FarmJobs
 from fabricbench.record.frames import FIGURE_OF_MERIT
 from fabricbench.record.kernel_lines import KernelRecord, KernelRun
@@ -315,7 +316,7 @@ def _header(told: Told, launch: LaunchOfWorkload) -> Header:
 
 def _cell(told: Told, launch: LaunchOfWorkload) -> CellRecord:
     probe = launch.probe
-    seconds = np.array([round(each * 1e9) for each in told.seconds], dtype=np.uint64)
+    seconds = np.array([round(decimal_product(each, 1e9)) for each in told.seconds], dtype=np.uint64)
     is_rate = told.metric is Metric.WORK_RATE
     record = CellRecord(
         Cell(
@@ -345,7 +346,7 @@ def _cell(told: Told, launch: LaunchOfWorkload) -> CellRecord:
             end_unix_ns=told.finished_unix_ns,
         )
         return record
-    printed_ns = None if told.printed_seconds is None else told.printed_seconds * 1e9
+    printed_ns = None if told.printed_seconds is None else decimal_product(told.printed_seconds, 1e9)
     endless = next((name for name, value in told.values.items() if not math.isfinite(value)), None)
     if endless is not None:
         raise ValueError(f"{endless} is {told.values[endless]:g}, which is no finite number")
@@ -363,7 +364,7 @@ def _cell(told: Told, launch: LaunchOfWorkload) -> CellRecord:
         values={**told.values, **of_figure},
         interfaces=dict(told.interfaces),
         other_hosts={host: dict(counters) for host, counters in told.other_hosts.items()},
-        printed_step=step if step is None or is_rate else step * 1e9,
+        printed_step=step if step is None or is_rate else decimal_product(step, 1e9),
         begin_unix_ns=told.started_unix_ns,
         end_unix_ns=told.finished_unix_ns,
     )

@@ -10,6 +10,8 @@ import pytest
 
 from fabricbench.cli.output import check_new, check_output, share_option, wrapped, write_output
 from fabricbench.errors import EnvironmentLacks, UsageError
+from support.calling import Call
+from support.exported_run import exported_run
 
 
 def test_a_link_is_replaced_and_not_followed(tmp_path: Path):
@@ -67,6 +69,64 @@ def test_devices_of_the_system_and_descriptors_of_the_shell_are_written_to():
     finally:
         os.close(reading)
         os.close(writing)
+
+
+COMMANDS = [
+    "check RUN --baseline RUN -o FILE",
+    "compare RUN -o FILE",
+    "doctor -o FILE",
+    "export RUN --format csv -o FILE",
+    "export RUN --format osu -o FILE",
+    "figure RUN --y throughput -o FILE.svg",
+    "list patterns -o FILE",
+    "map RUN -o FILE",
+    "plan quick --testbed local -o FILE",
+    "report RUN -o FILE.html",
+    "report RUN --figure forest -o FILE.svg",
+    "runs RUN -o FILE",
+    "selfcheck RUN -o FILE",
+    "show RUN -o FILE",
+    "testbed init --hosts n1 -o FILE",
+    "trend RUN -o FILE",
+    "verify RUN -o FILE",
+]
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_a_folder_that_is_not_there_is_told_before_anything_is_read(line: str, tmp_path: Path, fabricbench: Call):
+    """No command gets as far as noticing that there is no such run."""
+    words = line.replace("RUN", str(tmp_path / "run")).replace("FILE", str(tmp_path / "none/deeper/file")).split()
+    code, out, err = fabricbench(*words)
+    assert (code, out) == (2, ""), err
+    assert f"there is no folder {tmp_path / 'none/deeper'}" in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_a_file_is_told_before_anything_is_read(tmp_path: Path, fabricbench: Call):
+    (tmp_path / "file").write_text("")
+    code, _, err = fabricbench("compare", tmp_path / "run", "-o", tmp_path / "file/x.txt")
+    assert code == 2
+    assert "x.txt cannot be written: Not a directory" in err
+
+
+def test_a_folder_that_may_not_be_written_to_is_told_before_anything_is_read(
+    tmp_path: Path, fabricbench: Call, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(os, "access", lambda _, mode: not mode & os.W_OK)
+    code, _, err = fabricbench("compare", tmp_path / "run", "-o", tmp_path / "x.txt")
+    assert code == 3, err
+    assert "x.txt cannot be written: Permission denied" in err
+
+
+def test_a_report_beside_a_run_whose_folder_may_not_be_written_to_is_told_before_the_work(
+    tmp_path: Path, fabricbench: Call, monkeypatch: pytest.MonkeyPatch
+):
+    run = exported_run(tmp_path / "run").path
+    monkeypatch.setattr(os, "access", lambda _, mode: not mode & os.W_OK)
+    monkeypatch.setattr("fabricbench.analysis.analyse", pytest.fail)
+    code, _, err = fabricbench("report", run)
+    assert code == 3, err
+    assert "dossier.html cannot be written: Permission denied" in err
 
 
 @pytest.mark.parametrize(

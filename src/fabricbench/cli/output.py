@@ -63,10 +63,12 @@ STDOUT = Path("-")
 def check_output(path: Path | None, *, may_replace: bool = True) -> None:
     """Raise UsageError where nothing may be written to a path: before the work whose result is to stand there.
 
-    A file that is there, or a link of that name, is refused unless it `may_replace` it.
+    A file that is there, or a link of that name, is refused unless it `may_replace` it. EnvironmentLacks for a folder that may not
+    be written to.
     """
     if is_file_name(path) and path is not None:
         _check_replaceable(path)
+        _check_folder(path)
         if not may_replace:
             check_new(path)
 
@@ -132,8 +134,8 @@ def write_files(files: Mapping[Path, bytes], named: Path) -> list[Path]:
 
     `named` is what the user named, a file or a folder: what is deeper is in folders that are made.
     """
-    for path in files:
-        check_output(path)
+    for path in filter(is_file_name, files):
+        _check_replaceable(path)
     for folder in dict.fromkeys(path.parent for path in files if path.parent != named.parent):
         _make_folder(folder)
     for path, content in files.items():
@@ -159,11 +161,28 @@ def _make_folder(folder: Path) -> None:
 
 
 def check_new(path: Path) -> None:
-    """Raise UsageError where something has a name that is to be a new file's or folder's, or a part of a run would have it."""
+    """Raise UsageError where something has a name that is to be a new file's or folder's, or a part of a run would have it.
+
+    And, as `check_output`, where nothing may be written there.
+    """
     _check_is_no_part_of_a_run(path)
+    _check_folder(path)
     if os.path.lexists(path):
         hint = "give a new folder, or remove it" if path.is_dir() else "name another file, or replace it with --force"
         raise UsageError(f"{path} is there already", hint=hint)
+
+
+def _check_folder(path: Path) -> None:
+    """Raise what writing to a path would raise where its folder is none, or may not be written to."""
+    code = None
+    if not path.parent.is_dir():
+        code = errno.ENOTDIR if path.parent.exists() else errno.ENOENT
+    elif not os.access(path.parent, os.W_OK | os.X_OK):
+        code = errno.EACCES
+    if code is not None:
+        from fabricbench.record.atomic import explained  # noqa: PLC0415 - keeps the start of the program fast
+
+        raise explained(OSError(code, os.strerror(code)), path)
 
 
 def _check_replaceable(path: Path) -> None:

@@ -140,6 +140,9 @@ def register(app: typer.Typer) -> None:
         sides = runs_to_analyse(runs, before, after)
         weights = None if decision is None else read_decision(decision)
         difference = None if margin is None else share_option(margin, "--margin")
+        path = target or first_path(sides) / _name_beside_run(written, figure)
+        if isinstance(written, Format) or figure is not None:
+            check_output(path)
         with losses_said():
             findings = analyse(
                 **sides,
@@ -153,21 +156,18 @@ def register(app: typer.Typer) -> None:
         if note is not None:
             say(f"warning: {note}")
         say_losses(findings.accounts, findings.run_directories)
-        beside = first_path(sides)
-        if isinstance(written, Format):
-            path = target or beside / f"dossier{written.suffix}"
-            is_for_terminal = name is FormatName.TEXT and path == STDOUT
-            files = {path: _for_this_terminal(findings)} if is_for_terminal else _files_of(findings, written, path)
-        elif figure is not None:
-            path = target or beside / f"{figure}{written.suffix}"
-            files = _figure_files(findings, written, figure, path, width)
-        else:
-            path = target or beside / "figures"
-            files = _all_figures(findings, written, path, width)
-        for one in write_files(files, path):
+        for one in write_files(_files(findings, written, path, figure, width), path):
             typer.echo(one)
         if open_it:
             webbrowser.open(path.resolve().as_uri())
+
+
+def _name_beside_run(written: Format | FigureFormat, figure: str | None) -> str:
+    """Return the name of what is written where none was given: a report's, a figure's, or that of the folder of all figures."""
+    from fabricbench.report.formats import Format  # noqa: PLC0415 - keeps the start of the program fast
+
+    name = "dossier" if isinstance(written, Format) else figure
+    return "figures" if name is None else f"{name}{written.suffix}"
 
 
 def _refuse_of_figures(name: FormatName, options: dict[str, object]) -> None:
@@ -212,8 +212,25 @@ def _format_of(output: Path | None) -> FormatName:
     return suffixes[output.suffix]
 
 
+def _files(
+    findings: Findings, written: Format | FigureFormat, path: Path, figure: str | None, width: float | None
+) -> dict[Path, bytes]:
+    """Return what is written as files: a report, a figure, or all figures in a folder."""
+    from fabricbench.report.formats import Format  # noqa: PLC0415 - keeps the start of the program fast
+
+    if isinstance(written, Format):
+        return _files_of(findings, written, path)
+    if figure is not None:
+        return _figure_files(findings, written, figure, path, width)
+    return _all_figures(findings, written, path, width)
+
+
 def _files_of(findings: Findings, written: Format, path: Path) -> dict[Path, bytes]:
     """Return the report as a file, with those beside it, where the format has some and the file is not stdout."""
+    from fabricbench.report.formats import FORMATS  # noqa: PLC0415 - keeps the start of the program fast
+
+    if written is FORMATS[FormatName.TEXT] and path == STDOUT:
+        return {path: _for_this_terminal(findings)}
     if not is_file_name(path) or written.render_files is None:
         return {path: written.render(findings)}
     return {path.parent / name: content for name, content in written.render_files(findings, path.name).items()}

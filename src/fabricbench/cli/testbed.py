@@ -11,7 +11,7 @@ import typer
 
 from fabricbench.cli import completion, restore
 from fabricbench.cli.doctor import UNBOUNDED, PreflightFormat
-from fabricbench.cli.output import output_width, say, write_output
+from fabricbench.cli.output import check_output, output_width, say, write_output
 from fabricbench.cli.progress import RunProgress
 from fabricbench.errors import UsageError
 from fabricbench.quantity import count
@@ -122,6 +122,7 @@ def check(
 
 
 def _check_new(output: Path | None) -> None:
+    check_output(output)
     if output is not None and str(output) != "-" and output.exists() and not output.is_char_device():
         raise UsageError(
             f"{output} is there already, and somebody may have corrected it", hint="remove it, or write another file"

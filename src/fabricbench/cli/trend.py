@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fabricbench.cli.output import share_option, write_output
+from fabricbench.cli.output import check_output, share_option, write_output
 from fabricbench.cli.searching import (
     CampaignPattern,
     FabricPattern,
@@ -77,6 +77,7 @@ def register(app: typer.Typer) -> None:
         from fabricbench.analysis.trend import find_trend  # noqa: PLC0415 - keeps the start of the program fast
         from fabricbench.record.past_runs import past_runs  # noqa: PLC0415
 
+        check_output(output)
         level = share_option(confidence, "--confidence")
         search = search_of(fabric, campaign, host, since, until)
         runs = [run for run in past_runs(folder) if search.matches(run) or run.is_untold]

@@ -177,7 +177,7 @@ def test_numbers_of_another_origin_or_of_what_survived_are_not_set_beside_the_ot
     assert found.marks == {Origin.IMPORTED: ("fast",), Origin.EMULATED: ("fast",)}
     assert [line for line in limits(found) if "imported" in line] == [
         (
-            "Imported runs stand in the order in which they were imported, and their dates are those of that (fast): "
-            "their texts tell no days."
+            "Imported runs whose texts do not tell when they were measured stand in the order in which they were "
+            "imported, and their dates are those of that (fast)."
         )
     ]

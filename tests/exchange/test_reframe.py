@@ -6,6 +6,7 @@ Both samples are those of ReFrame's own tutorials (4.x and 3.1).
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -147,8 +148,17 @@ def test_variables_of_one_test_are_exported_as_tests_of_their_own(tmp_path: Path
     assert len(set(gauges)) == len(gauges)
 
 
-def test_an_imported_result_that_tells_no_time_is_exported_without_one(tmp_path: Path):
+def test_a_result_is_exported_with_the_time_that_its_line_tells(tmp_path: Path):
     (tmp_path / "a.log").write_text(FOUR)
+    import_run(tmp_path / "run", {"ib": [tmp_path / "a.log"]})
+    heading, *rows = exported_lines(Run.open(tmp_path / "run"))
+    assert len(rows) == 8
+    times = {row[heading.index("job_completion_time")][:19] for row in rows}
+    assert times == {"2024-02-21T22:51:16", "2024-02-21T22:51:19", "2024-02-25T20:45:17"}
+
+
+def test_an_imported_result_that_tells_no_time_is_exported_without_one(tmp_path: Path):
+    (tmp_path / "a.log").write_text(re.sub(r"\|2024-[^|]*|\|1708\d+\.\d+", "|", FOUR))
     import_run(tmp_path / "run", {"ib": [tmp_path / "a.log"]})
     heading, *rows = exported_lines(Run.open(tmp_path / "run"))
     assert len(rows) == 8

@@ -9,8 +9,8 @@ import pytest
 
 from fabricbench.analysis import analyse
 from fabricbench.errors import UsageError
+from fabricbench.exchange.importer import read_text
 from fabricbench.exchange.said import Said
-from fabricbench.exchange.sources import read_file
 from fabricbench.exchange.storing import import_run
 from fabricbench.record.import_notes import ImportNoteKind
 from fabricbench.record.store import Run
@@ -132,8 +132,7 @@ RED, PLAIN, TITLE = "\x1b[1;31m", "\x1b(B\x1b[m\x0f", "\x1b]0;osu_latency\x07"
 def test_what_steers_a_terminal_is_no_part_of_a_text_wherever_it_stands(tmp_path: Path):
     coloured = TITLE + "".join(f"{RED}{line[:3]}{PLAIN}{line[3:]}\x1b[0K\n" for line in osu_text().splitlines())
     (tmp_path / "coloured.txt").write_text(coloured)
-    (tmp_path / "plain.txt").write_text(osu_text())
-    assert read_file(tmp_path / "coloured.txt")[1] == read_file(tmp_path / "plain.txt")[1]
+    assert read_text(coloured, "coloured.txt") == read_text(osu_text(), "plain.txt")
     told: list[str] = []
     import_run(tmp_path / "run", {"ib": [tmp_path / "coloured.txt"]}, tell=told.append)
     assert Run.open(tmp_path / "run").launches[0].summary.cells == 3

@@ -265,3 +265,32 @@ def test_who_was_faster_is_found_once_and_told_again_while_the_samples_are_the_s
     samples = next(run.path.glob("launches/*/samples.parquet"))
     samples.write_bytes(samples.read_bytes())
     assert verdict() is None
+
+
+def test_a_copy_of_a_run_is_marked_and_its_original_is_not(tmp_path: Path, fabricbench: Call):
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        write_synthetic_run(tmp_path / name, cells=ladder_cells({"a": 1e8}, sizes=(64,), samples=5), blocks=1)
+        manifest = read_manifest(tmp_path / name)
+        later = timedelta(microseconds=name == "second")
+        write_manifest(tmp_path / name, manifest.model_copy(update={"created": manifest.created + later}))
+    shutil.copytree(tmp_path / "first", tmp_path / "z-backup")
+    found = {Path(run.path).name: run.copy_of for run in past_runs(tmp_path)}
+    assert found == {"first": None, "second": None, "z-backup": str(tmp_path / "first")}
+    _, out, _ = fabricbench("runs", tmp_path)
+    assert f"z-backup: a copy of {tmp_path / 'first'}" in out
+    assert out.count("a copy of") == 1
+
+
+@pytest.mark.parametrize(("since", "until"), [("2026-11-13", "2026-11-12"), ("2026-11-12T10:00", "2026-11-12T10:00")])
+def test_dates_between_which_there_is_none_are_refused(since: str, until: str, tmp_path: Path, fabricbench: Call):
+    for command in ("runs", "trend"):
+        code, _, err = fabricbench(command, tmp_path, "--since", since, "--until", until)
+        assert code == 2
+        assert "--since" in err
+        assert "--until" in err
+
+
+def test_a_day_is_between_itself_and_itself(tmp_path: Path, fabricbench: Call):
+    code, _, _ = fabricbench("runs", tmp_path, "--since", "2026-11-12", "--until", "2026-11-12")
+    assert code == 0

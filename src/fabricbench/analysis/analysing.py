@@ -136,6 +136,7 @@ def analyse(
         campaign=manifest.campaign_name,
         testbed=manifest.testbed.name,
         started=manifest.created.isoformat(timespec="seconds"),
+        is_dated_by_import=manifest.is_dated_by_import,
         seconds_measured=sum(_seconds(launch) for launch in launches),
         blocks=blocks,
         launches=len(launches) + invalid,

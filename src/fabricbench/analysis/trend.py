@@ -143,6 +143,7 @@ def _add(series: _Series, run: PastRun, side: Side, cell: CellMeasured, confiden
         created=run.created,
         value=Interval(value=value, low=number(low), high=number(high)),
         launches=int(level.launches[0]),
+        is_dated_by_import=run.is_dated_by_import,
     )
     workload = cell.key.workload
     series.unit = (workload.unit if workload is not None else "") or cell.key.metric.unit

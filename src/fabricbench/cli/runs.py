@@ -141,6 +141,7 @@ def _row(run: PastRun) -> tuple[str, ...]:
     date = "-" if run.created is None else run.created.strftime("%Y-%m-%d %H:%M")
     blocks = "-" if run.blocks_planned is None else f"{run.blocks_done} of {run.blocks_planned}"
     named = (run.campaign, run.testbed, _hosts(run.hosts), ", ".join(run.fabrics))
+    date += " (import)" if run.is_dated_by_import else ""
     return (_shown(run.path), date, *(_shown(name) for name in named), blocks, _state(run))
 
 
@@ -161,7 +162,8 @@ def _state(run: PastRun) -> str:
 def _told_of(run: PastRun) -> tuple[str, ...]:
     """Return what is said of a run below the table: who was faster, what is damaged, and what was lost."""
     damage: tuple[str, ...] = (run.reason,) if run.reason else ()
-    verdict = (run.verdict,) if run.verdict else ()
+    of_another = (f"a copy of {run.copy_of}",) if run.copy_of else ()
+    verdict = (*((run.verdict,) if run.verdict else ()), *of_another)
     if not any(one.is_worth_a_word for one in run.account.subjects):
         return (*verdict, *damage)
     from fabricbench.report.first_screen import LOST  # noqa: PLC0415 - takes long to load

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from fabricbench.errors import UsageError
 from fabricbench.record.run_search import RunSearch, moment_of
 from fabricbench.record.run_state import State
 
@@ -51,12 +52,19 @@ def search_of(
     until: str | None,
     states: Sequence[StateWord] | None = None,
 ) -> RunSearch:
-    """Return what the options look for. UsageError where a date is none."""
+    """Return what the options look for. UsageError where a date is none, or none is between them."""
+    begin = None if since is None else moment_of(since, "--since")
+    end = None if until is None else moment_of(until, "--until", is_end=True)
+    if begin is not None and end is not None and begin >= end:
+        raise UsageError(
+            f"--since {since} is not before --until {until}: no run is of these",
+            hint="write the earlier date behind --since",
+        )
     return RunSearch(
         fabrics=tuple(fabrics or ()),
         campaigns=tuple(campaigns or ()),
         hosts=tuple(hosts or ()),
-        since=None if since is None else moment_of(since, "--since"),
-        until=None if until is None else moment_of(until, "--until", is_end=True),
+        since=begin,
+        until=end,
         states=tuple(State[word.name] for word in states or ()),
     )

@@ -150,6 +150,9 @@ class ExportedFile:
     content: bytes | Path
 
 
+DATE_OF_IMPORT = "that of the import: its texts do not tell when they were measured"
+
+
 @dataclass(frozen=True)
 class Export:
     """A run and the results of it that a format takes; `frame` has all of them as a table (`record.export.launch_frame`)."""
@@ -170,6 +173,11 @@ class Export:
     def versions(self) -> Mapping[str, str]:
         """The programs that the run was made with."""
         return self.run.manifest.versions
+
+    @property
+    def note_of_date(self) -> str | None:
+        """What must be known of the run's date, if anything."""
+        return DATE_OF_IMPORT if self.run.manifest.is_dated_by_import else None
 
     @property
     def origins(self) -> tuple[Origin, ...]:

@@ -106,5 +106,7 @@ def export_run(run: Run, exporter: Exporter) -> Exported:
             f"{run.path} has no result that {exporter.name} can hold: {told}",
             hint="`fabricbench show RUNDIR --summary` shows what is there; csv holds all of it",
         )
-    files = tuple(exporter.files(Export(run, frame, tuple(taken))))
-    return Exported(files, len(taken), left_out, exporter.cannot_hold, exporter.remarks)
+    export = Export(run, frame, tuple(taken))
+    note = export.note_of_date
+    remarks = (*exporter.remarks, *([] if note is None else [f"the run's date is {note}"]))
+    return Exported(tuple(exporter.files(export)), len(taken), left_out, exporter.cannot_hold, remarks)

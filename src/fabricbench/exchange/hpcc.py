@@ -7,10 +7,21 @@ without its summary, or whose tests did not succeed, is no result (https://icl.u
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from fabricbench.exchange.imported import CellParameters, Imported, ImportedCell, ImportedLoad
-from fabricbench.exchange.rows import NS_OF_HALF_US, Line, Number, Reading, RowError, lines_of, read_number, read_whole
+from fabricbench.exchange.rows import (
+    NS_OF_HALF_US,
+    SECOND_NS,
+    Line,
+    Number,
+    Reading,
+    RowError,
+    lines_of,
+    read_number,
+    read_whole,
+)
 from fabricbench.model import Layer, Pattern
 from fabricbench.record.provenance import BY
 from fabricbench.record.workload_cells import Figure, Measures
@@ -22,6 +33,7 @@ TITLE = "HPC Challenge"
 BANNER = "HPC Challenge"
 BEGIN, END = "Begin of Summary section.", "End of Summary section."
 RANKS, SUCCESS = "CommWorldProcs", "Success"
+TIME = re.compile(r"^Current time \((?P<seconds>\d{1,11})\) is ", re.MULTILINE)
 LATENCIES = tuple(f"{which}PingPongLatency_usec" for which in ("Min", "Avg", "Max"))
 LATENCY_BYTES = 8
 
@@ -80,6 +92,7 @@ def read(text: str) -> Imported:
         statistic="one run's figures; ping-pong: the mean over pairs, twice the half round trip it prints",
         cells=tuple(found.cells),
         loads=tuple(loads),
+        started_unix_ns=min((int(one["seconds"]) * SECOND_NS for one in TIME.finditer(text)), default=None),
         notes=tuple(found.notes),
     )
 

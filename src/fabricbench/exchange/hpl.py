@@ -7,10 +7,10 @@ A run whose residual check failed is none. The rate is that of the whole machine
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from fabricbench.exchange.imported import Imported, ImportedLoad
-from fabricbench.exchange.rows import Line, Reading, RowError, lines_of, read_number, read_whole
+from fabricbench.exchange.rows import CTIME, Line, Reading, RowError, lines_of, read_number, read_whole, unix_ns
 from fabricbench.record.import_notes import ImportNoteKind
 from fabricbench.record.provenance import BY
 from fabricbench.workload.hpl import RATE
@@ -27,6 +27,7 @@ ROW = re.compile(
 MEANT_AS_ROW = re.compile(r"\s*W[RC]\d")
 RESIDUAL = re.compile(r"\s*\|\|.*(?P<verdict>PASSED|FAILED)$")
 END = re.compile(r"\s*End of Tests\.")
+TIME = re.compile(r"HPL_pdgesv\(\) (?P<which>start|end) time +(?P<time>\S.*)")
 
 
 def is_it(text: str) -> bool:
@@ -66,6 +67,7 @@ def _load(line: Line, below: Sequence[Line], found: Reading) -> ImportedLoad:
     if abs(seconds - time.value) > time.step / 2 + seconds * (rate.step / rate.value + 1e-3):
         raise RowError("its rate is not that of N and its time")
     verdict = _verdict(below)
+    times = {one["which"]: unix_ns(one["time"], CTIME) for line in _of_row(below) if (one := TIME.match(line.text))}
     if verdict == "FAILED":
         raise RowError("its residual check failed: the result is wrong")
     if verdict is None:
@@ -76,15 +78,20 @@ def _load(line: Line, below: Sequence[Line], found: Reading) -> ImportedLoad:
         parameters=(("n", n), ("nb", nb), ("grid", f"{p}x{q}"), ("variant", row["code"]), (BY, NAME)),
         figure=RATE.found(rate.value, rate.step),
         seconds=time.value,
+        started_unix_ns=times.get("start"),
+        ended_unix_ns=times.get("end"),
     )
 
 
-def _verdict(below: Sequence[Line]) -> str | None:
-    """Return what the checks of a row say, those above the next row; a failed one is the last word."""
-    verdicts = []
+def _of_row(below: Sequence[Line]) -> Iterator[Line]:
+    """Yield the lines below a row that are its own: those above the next one."""
     for line in below:
         if MEANT_AS_ROW.match(line.text) or END.match(line.text):
-            break
-        if check := RESIDUAL.match(line.text):
-            verdicts.append(check["verdict"])
+            return
+        yield line
+
+
+def _verdict(below: Sequence[Line]) -> str | None:
+    """Return what the checks of a row say; a failed one is the last word."""
+    verdicts = [check["verdict"] for line in _of_row(below) if (check := RESIDUAL.match(line.text))]
     return "FAILED" if "FAILED" in verdicts else next(iter(verdicts), None)

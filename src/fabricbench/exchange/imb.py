@@ -14,6 +14,7 @@ from functools import partial
 
 from fabricbench.exchange.imported import CellParameters, Imported, ImportedCell
 from fabricbench.exchange.rows import (
+    CTIME,
     DATATYPES,
     MB,
     NS_OF_HALF_US,
@@ -32,6 +33,7 @@ from fabricbench.exchange.rows import (
     read_rows,
     read_whole,
     unit_words,
+    unix_ns,
 )
 from fabricbench.model import Layer, Pattern
 from fabricbench.patterns import metric_of
@@ -107,6 +109,7 @@ TESTS: Mapping[str, Test] = {
     **dict(_collectives()),
 }
 
+DATE = re.compile(r"# Date +: (?P<time>\S.*)")
 OF_OTHER_SOURCE = re.compile(r"(PingPong|PingPing)(AnySource|SpecificSource)")
 
 
@@ -176,8 +179,10 @@ def is_it(text: str) -> bool:
 def read(text: str) -> Imported:
     """Return the results of all tables of a text; ValueError where nobody can say what a megabyte of theirs is."""
     state = _Text()
-    versions, ends = [], 0
+    versions, ends, dates = [], 0, []
     for line in lines_of(text):
+        if date := DATE.match(line.text):
+            dates.append(unix_ns(date["time"], CTIME))
         if head := HEAD.match(line.text):
             versions.append(head["version"].removesuffix(","))
         ends += line.text.startswith(END)
@@ -200,6 +205,7 @@ def read(text: str) -> Imported:
         version=", ".join(dict.fromkeys(versions)),
         statistic="the mean over repetitions, of collectives the slowest rank's; PingPong: twice the half round trip it prints",
         cells=tuple(found.cells),
+        started_unix_ns=min(filter(None, dates), default=None),
         notes=tuple(found.notes),
     )
 

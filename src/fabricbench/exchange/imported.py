@@ -46,8 +46,9 @@ class ImportedLoad:
     """One run of a program that does work of its own, as own runs of the same workload are named: with these parameters.
 
     `ranks` is None where the text does not tell them.
-    `figure` is what it is judged by; `seconds` is how long it took, where that is told. A kernel of NPB has a pattern of its own,
-    and is the same test as an official one that was run here; of others the parameter `by` names whose they are.
+    `figure` is what it is judged by; `seconds` is how long it took, `started_unix_ns` and `ended_unix_ns` when, where that is told.
+    A kernel of NPB has a pattern of its own, and is the same test as an official one that was run here; of others the parameter
+    `by` names whose they are.
     """
 
     workload: str
@@ -56,6 +57,8 @@ class ImportedLoad:
     figure: FigureFound
     seconds: float | None = None
     pattern: Pattern = Pattern.WORKLOAD
+    started_unix_ns: int | None = None
+    ended_unix_ns: int | None = None
 
     @property
     def has_own_pattern(self) -> bool:
@@ -68,7 +71,8 @@ class Imported:
     """What one text says. `statistic` tells readers what each number is, `mean of the iterations` say.
 
     A cell or load that is there several times was measured so often: each is a launch. `datatypes` are those that it tells of any
-    test; `notes` say what of the text was left out, repaired or is doubted.
+    test; `notes` say what of the text was left out, repaired or is doubted. `started_unix_ns` is when the program was started that
+    printed them all, None where the text does not tell, or a time for each load.
     """
 
     program: str
@@ -80,6 +84,12 @@ class Imported:
     started_unix_ns: int | None = None
     datatypes: tuple[str, ...] = ()
     notes: tuple[ImportNote, ...] = ()
+
+    @property
+    def measured_unix_ns(self) -> int | None:
+        """When it was measured, as the text tells: the first of all times in it; None where it tells none."""
+        of_loads = (time for load in self.loads for time in (load.started_unix_ns, load.ended_unix_ns))
+        return min((time for time in (self.started_unix_ns, *of_loads) if time is not None), default=None)
 
     def repetitions(self) -> list[Imported]:
         """Return one for each time that the text has its results, all of them once: a script had the program run in a loop."""

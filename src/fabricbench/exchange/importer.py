@@ -46,6 +46,15 @@ OF_RESULTS = (ImportNoteKind.DAMAGED, ImportNoteKind.BELOW_LAST_DIGIT, ImportNot
 """What is noted of results that are left out for a reason."""
 
 
+ESCAPES = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # colours, moves of the cursor
+    r"|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)?"  # titles of windows, links
+    r"|\x1b[ -/]+[0-~]"  # sets of characters
+    r"|\x1b[0-~]?"
+    r"|[\x0e\x0f]"
+)
+"""What steers a terminal (ECMA-48) and is no part of what was printed; `tput sgr0` sends three of them."""
+
 DECIMAL_COMMA = re.compile(r"\s\d+,\d+(?:\s|$)")
 
 
@@ -89,12 +98,13 @@ IMPORTERS: tuple[Importer, ...] = (
 def read_text(text: str, where: str, name: str | None = None) -> tuple[str, Imported]:
     """Return the name of the importer and what it read: the importer of that name, or the one that knows the text.
 
-    A text that none knows as it stands is looked at without the tags that a launcher may have put before its lines. `where` names
-    the text in errors. UsageError where no importer knows the text, or more than one does.
+    What steers a terminal is taken off first. A text that none knows as it stands is looked at without the tags that a launcher
+    may have put before its lines. `where` names the text in errors. UsageError where no importer knows it, or more than one does.
     """
     if name is not None and name not in [each.NAME for each in IMPORTERS]:
         known = ", ".join(each.NAME for each in IMPORTERS)
         raise UsageError(f"there is no importer {name!r}", hint=f"there are {known}")
+    text = ESCAPES.sub("", text)
     of_name = [each for each in IMPORTERS if name in (None, each.NAME)]
     chosen, text, tag = _chosen(of_name, text, where)
     try:

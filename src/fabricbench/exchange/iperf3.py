@@ -23,6 +23,7 @@ from fabricbench.exchange.rows import (
     lines_of,
     read_number,
     read_whole,
+    unix_ns,
 )
 from fabricbench.model import Layer, Pattern
 from fabricbench.record.import_notes import ImportNoteKind
@@ -57,6 +58,7 @@ def read(text: str) -> Imported:
             started += [int(seconds) * 1_000_000_000] if seconds.isdigit() and len(seconds) < 12 else []
     else:
         versions = _read_text(lines_of(text), found)
+        started = [time for one in TIME.finditer(text) if (time := unix_ns(one["time"], "%a, %d %b %Y %H:%M:%S GMT"))]
     return Imported(
         program="iperf3",
         version=", ".join(dict.fromkeys(versions)) or "of unknown version",
@@ -211,6 +213,7 @@ TOTAL = re.compile(
 )
 MEANT_AS_TOTAL = re.compile(r".*\breceive")
 BEGIN = re.compile(r"Connecting to host |Accepted connection from ")
+TIME = re.compile(r"^Time: (?P<time>\w{3}, .{,30}GMT)", re.MULTILINE)
 VERSION = re.compile(r"iperf (?P<version>3\.\S+)")
 DETAIL = re.compile(r"Starting Test: protocol: (?P<protocol>\w+), (?P<streams>\d+) streams, (?P<size>\d+) byte blocks")
 

@@ -12,9 +12,10 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 
 from fabricbench.exchange.imported import CellParameters, Imported, ImportedLoad
-from fabricbench.exchange.rows import Line, Reading, RowError, lines_of, read_number
+from fabricbench.exchange.rows import SECOND_NS, Line, Reading, RowError, lines_of, read_number, unix_ns
 from fabricbench.record.import_notes import ImportNoteKind
 from fabricbench.record.provenance import BY
 from fabricbench.record.workload_cells import figure_in
@@ -118,6 +119,7 @@ class _Entry:
     ranks: int | None
     result: str
     values: tuple[_Value, ...]
+    ended_unix_ns: int | None = None
     others: Mapping[str, str] = field(default_factory=dict)
     """What stands in columns of the test's own."""
 
@@ -227,6 +229,7 @@ def _entry(line: Line, columns: Sequence[str], fields: Sequence[str]) -> _Entry:
         ranks=int(ranks) if ranks.isdecimal() else None,
         result=row.get("result", ""),
         values=tuple(values),
+        ended_unix_ns=_ended(row.get("job_completion_time_unix", ""), row.get("job_completion_time", "")),
         others={name: value for name, value in row.items() if not _is_of_run(name)},
     )
 
@@ -255,7 +258,16 @@ def _old_entry(line: Line, old: re.Match[str]) -> _Entry:
         ranks=None if ranks is None else int(ranks["ranks"]),
         result=next((one for one in fields if one in RESULTS), ""),
         values=(_Value(value["variable"], value["value"], units[0], (bounds[0], bounds[1], bounds[2])),),
+        ended_unix_ns=_ended("", line.text.partition("|")[0]),
     )
+
+
+def _ended(seconds: str, date: str) -> int | None:
+    """Return when a job was done, by the seconds since 1970 or else a date, in UTC where it tells no zone; None of neither."""
+    if re.fullmatch(r"\d{9,11}(?:\.\d+)?", seconds):
+        return int(Decimal(seconds) * SECOND_NS)
+    zoned = "%Y-%m-%dT%H:%M:%S%z"
+    return unix_ns(date, zoned) or unix_ns(date, zoned.removesuffix("%z"))
 
 
 def _float(text: str) -> float | None:
@@ -322,7 +334,8 @@ def _load(entry: _Entry, one: _Value, *, is_place_told: bool) -> ImportedLoad:
         ("figure", one.variable),
         (BY, NAME),
     )
-    return ImportedLoad(entry.test, entry.ranks, parameters, figure.found(number.value, number.step))
+    found = figure.found(number.value, number.step)
+    return ImportedLoad(entry.test, entry.ranks, parameters, found, ended_unix_ns=entry.ended_unix_ns)
 
 
 def _note_lines(loads: Sequence[ImportedLoad], found: Reading) -> None:

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from fabricbench.exchange.imported import ImportedCell
 from fabricbench.model import Pattern
@@ -105,6 +106,23 @@ def read_whole(text: str, what: str) -> int:
     if re.fullmatch(r"\d{1,15}", text) is None:
         raise RowError(f"{what} is {text!r}, which is no whole number")
     return int(text)
+
+
+SECOND_NS = 1_000_000_000
+
+
+def unix_ns(text: str, form: str) -> int | None:
+    """Return a date that was printed in a form of strptime(3), taken as UTC where it tells no zone; None where it is none."""
+    try:
+        moment = datetime.strptime(text.strip(), form)  # noqa: DTZ007 - its zone comes next
+    except ValueError:
+        return None
+    seconds = (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp()
+    return int(seconds) * SECOND_NS if seconds > 0 else None
+
+
+CTIME = "%a %b %d %H:%M:%S %Y"
+"""A date as ctime(3) prints it: of the machine's own zone."""
 
 
 @dataclass

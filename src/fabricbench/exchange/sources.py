@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,16 +27,6 @@ NO_CHANCE_AT_ALL = 1e-6
 """That below which two fabrics' texts are: nothing is imported then, so it has to be beyond doubt."""
 
 
-ESCAPES = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]"  # colours, moves of the cursor
-    r"|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)?"  # titles of windows, links
-    r"|\x1b[ -/]+[0-~]"  # sets of characters
-    r"|\x1b[0-~]?"
-    r"|[\x0e\x0f]"
-)
-"""What steers a terminal (ECMA-48) and is no part of what was printed; `tput sgr0` sends three of them."""
-
-
 @dataclass(frozen=True)
 class Source:
     """A text as it was read, whose it is, and what it says."""
@@ -53,10 +42,7 @@ Sources = Mapping[PlannedLaunch, Sequence[Source]]
 
 
 def read_file(path: Path) -> tuple[bytes, str]:
-    """Return what a file holds, and as text with line feeds alone and nothing that steers a terminal.
-
-    UsageError where it is no text, or a huge one.
-    """
+    """Return what a file holds, and as text with line feeds alone; UsageError where it is no text, or a huge one."""
     try:
         with path.open("rb") as file:  # once: a pipe has no more to give
             content = file.read(MOST_BYTES + 1)
@@ -73,7 +59,6 @@ def read_file(path: Path) -> tuple[bytes, str]:
     text = content.decode("utf-16" if is_wide else "utf-8-sig", errors="replace")
     if "\0" in text:
         raise UsageError(f"{path} is no text: a zero byte is in it", hint="give what the benchmark printed")
-    text = ESCAPES.sub("", text)
     if not text.strip():
         raise UsageError(f"{path} is empty", hint="give what the benchmark printed")
     return content, text.replace("\r\n", "\n").replace("\r", "\n")

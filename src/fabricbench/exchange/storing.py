@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import zip_longest
 from pathlib import Path
 
@@ -83,7 +84,10 @@ def import_run(
     versions: dict[str, list[str]] = {}
     for one in (one for found in sources.values() for one in found):
         versions.setdefault(one.imported.program, []).append(one.imported.version)
+    now = datetime.now(UTC)
     manifest = Manifest(
+        created=_measured(every) or now,
+        imported=now,
         campaign_name="imported",
         testbed=_testbed(sources),
         seed=0,
@@ -104,6 +108,12 @@ def import_run(
         if tell is not None:
             tell(text)
     return manifest
+
+
+def _measured(sources: Iterable[Source]) -> datetime | None:
+    """Return when the first of some texts was measured, of those that tell; None where none does."""
+    told = [time for one in sources if (time := one.imported.measured_unix_ns) is not None]
+    return datetime.fromtimestamp(min(told) / 1e9, UTC) if told else None
 
 
 def _check_empty(directory: Path) -> None:
@@ -170,7 +180,10 @@ def _repetitions(source: Source) -> list[Source]:
         kind=ImportNoteKind.READ_AS, text="results that it has several times", why=f"{len(found)} launches"
     )
     first = replace(found[0], notes=(*source.imported.notes, note))
-    return [replace(source, imported=one) for one in (first, *(replace(each, notes=()) for each in found[1:]))]
+    return [
+        replace(source, imported=one)
+        for one in (first, *(replace(each, notes=(), started_unix_ns=None) for each in found[1:]))
+    ]
 
 
 def _write(

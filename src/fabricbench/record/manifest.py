@@ -93,6 +93,8 @@ def has_moved(ranks: Iterable[int], nodes: Sequence[str], lost: Collection[str])
 class Manifest(Model):
     """What was to be measured, on what, from which seed, and what the machines were like.
 
+    `created` is when it was begun; of a run that was `imported` when the first of its texts was measured, and the moment of the
+    import where none tells. `imported` is None of a run that was measured here, and of one that an earlier version imported.
     `campaign` is the campaign as data (its own model is the campaign's affair), `versions` maps what (fabricbench, python, mpi,
     compiler) to its version, `inventory` maps hosts to `doctor`'s facts, `command` is what was typed, where it is known.
     `preflight` is how the testbed was found before the run, with its warnings, None of a run before there were any.
@@ -102,6 +104,7 @@ class Manifest(Model):
 
     schema_name: Literal["fabricbench/run/1"] = Field(default="fabricbench/run/1", alias="schema")
     created: datetime = Field(default_factory=lambda: datetime.now(UTC))
+    imported: datetime | None = None
     campaign_name: Annotated[str, AfterValidator(shortened)]
     campaign: dict[str, Any] = {}
     testbed: Testbed
@@ -116,6 +119,11 @@ class Manifest(Model):
     losses: tuple[NodeLoss, ...] = ()
 
     model_config = {**Model.model_config, "populate_by_name": True}
+
+    @property
+    def is_dated_by_import(self) -> bool:
+        """Whether nobody knows when it was measured: its date is that of its import."""
+        return self.imported is not None and self.imported == self.created
 
 
 def margin_of(manifest: Manifest) -> float | None:

@@ -8,11 +8,16 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fabricbench.errors import UsageError
 from fabricbench.model import Model
+from fabricbench.record.provenance import Origin
 from fabricbench.record.run_account import RunAccount
 from fabricbench.record.run_state import State
+
+if TYPE_CHECKING:
+    from fabricbench.record.store import Run
 
 
 class PastRun(Model):
@@ -24,6 +29,8 @@ class PastRun(Model):
     path: str
     state: State
     created: datetime | None = None
+    imported: datetime | None = None
+    """When it was imported; None of a run that was measured here."""
     campaign: str | None = None
     testbed: str | None = None
     hosts: tuple[str, ...] = ()
@@ -41,15 +48,23 @@ class PastRun(Model):
     verdict: str | None = None
     """Who was faster, in the sentence of the first screen, where the run was judged (`runs --verdicts`)."""
 
+    copy_of: str | None = None
+    """Another run of the list whose copy it is."""
+
     @property
     def is_untold(self) -> bool:
         """Whether its manifest tells nothing, so that nobody knows of what it is."""
         return self.campaign is None
 
     @property
+    def is_dated_by_import(self) -> bool:
+        """Whether its texts do not tell when they were measured, so that its date is that of its import."""
+        return self.imported is not None and self.imported == self.created
+
+    @property
     def identity(self) -> tuple[object, ...]:
         """What a copy of it at another place has as well: begun in the same microsecond, of the same seed, on the same."""
-        return self.created, self.seed, self.campaign, self.testbed
+        return self.created, self.imported, self.seed, self.campaign, self.testbed
 
 
 class PassedOver(Model):
@@ -86,10 +101,12 @@ def past_run(path: Path) -> PastRun:
         )
         if holds
     )
+    created = manifest.created if manifest.created.tzinfo is not None else manifest.created.replace(tzinfo=UTC)
     return PastRun(
         path=str(path),
         state=state,
-        created=manifest.created if manifest.created.tzinfo is not None else manifest.created.replace(tzinfo=UTC),
+        created=created,
+        imported=manifest.imported or (created if _is_imported(run) else None),
         campaign=manifest.campaign_name,
         testbed=manifest.testbed.name,
         hosts=tuple(node.name for node in manifest.testbed.nodes),
@@ -104,3 +121,8 @@ def past_run(path: Path) -> PastRun:
         launches_measured=account.launches_measured,
         account=account,
     )
+
+
+def _is_imported(run: Run) -> bool:
+    """Whether a run was imported, which the manifests of earlier versions do not tell."""
+    return any(launch.origin is Origin.IMPORTED for launch in run.launches)

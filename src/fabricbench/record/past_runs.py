@@ -17,7 +17,7 @@ import os
 import stat
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -35,7 +35,7 @@ from fabricbench.record.past_run import PastRun, past_run
 TRACES = (LAUNCHES, "plan.json", JOURNAL)
 """Beside one of these a `manifest.json` is a run's, whatever is left of it."""
 
-MADE_BY = f"fabricbench {__version__}, index 2"
+MADE_BY = f"fabricbench {__version__}, index 3"
 """The number counts up where a run of the same files is told otherwise within a version."""
 PLACE = ("fabricbench", "runs")
 MOST_FOLDERS = 64
@@ -59,9 +59,19 @@ def past_runs(folder: Path, judge: Judge | None = None) -> tuple[PastRun, ...]:
     found = [index.told(path) for path in run_directories(folder)]
     found.sort(key=lambda one: (one.created is None, -(one.created.timestamp() if one.created else 0)))
     try:
-        return tuple(found if judge is None else [index.judged(one, judge) for one in found])
+        return _marked(found if judge is None else [index.judged(one, judge) for one in found])
     finally:
         index.save()
+
+
+def _marked(runs: Sequence[PastRun]) -> tuple[PastRun, ...]:
+    """Return runs, copies of one before marked as such; what is damaged is not known to be one."""
+    first: dict[tuple[object, ...], str] = {}
+    marked = []
+    for run in runs:
+        same = run.path if run.is_untold else first.setdefault(run.identity, run.path)
+        marked.append(run if same == run.path else run.model_copy(update={"copy_of": same}))
+    return tuple(marked)
 
 
 def run_directories(folder: Path) -> Iterator[Path]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from fabricbench.analysis.findings import Interval, Origin
+from fabricbench.analysis.findings import Interval
 from fabricbench.analysis.findings.trend import Trend, TrendChange, TrendPoint, TrendSeries
 from fabricbench.model import Metric
 from fabricbench.quantity import count
@@ -39,13 +39,14 @@ def limits(trend: Trend) -> list[str]:
         "If nothing changed and no run depended on the one before it, any of these changes would be shown with a probability of "
         f"{level} at most; a change is seen once {trend.minimum_segment} runs follow it, and where it happened is an estimate."
     )
-    undated = (
-        "Imported runs stand in the order in which they were imported, and their dates are those of that "
-        f"({', '.join(trend.marks[Origin.IMPORTED])}): their texts tell no days."
-        if trend.marks.get(Origin.IMPORTED)
+    undated = dict.fromkeys(one.fabric for one in trend.series if any(point.is_dated_by_import for point in one.points))
+    of_import = (
+        "Imported runs whose texts do not tell when they were measured stand in the order in which they were imported, and their "
+        f"dates are those of that ({', '.join(undated)})."
+        if undated
         else ""
     )
-    return [one for one in (undated, said if trend.tested else "") if one]
+    return [one for one in (of_import, said if trend.tested else "") if one]
 
 
 def change_sentence(series: TrendSeries, change: TrendChange) -> str:

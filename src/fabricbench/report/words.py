@@ -488,6 +488,6 @@ def facts_words(findings: Findings) -> list[tuple[str, str]]:
         ("Margin", f"{findings.margin * 100:g} %"),
         ("Testbed", findings.testbed),
         ("Campaign", findings.campaign),
-        ("Started", findings.started),
+        ("Imported" if findings.is_dated_by_import else "Started", findings.started),
         *(("Data, SHA-256", data) for data in findings.headline.data_sha256),
     ]

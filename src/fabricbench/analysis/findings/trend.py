@@ -17,6 +17,8 @@ class TrendPoint(Model):
     created: datetime
     value: Interval
     launches: int
+    is_dated_by_import: bool = False
+    """Whether nobody knows when it was measured: `created` is when it was imported."""
 
 
 class TrendChange(Model):

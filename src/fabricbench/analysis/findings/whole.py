@@ -385,6 +385,9 @@ class Findings(WithoutNone):
     campaign: str
     testbed: str
     started: str
+    """When the first run was begun; of one that was imported when its texts say, and when it was imported where they do not."""
+    is_dated_by_import: bool = False
+    """Whether `started` is when it was imported."""
     seconds_measured: float
     blocks: int
     launches: int

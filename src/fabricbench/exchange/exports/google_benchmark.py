@@ -25,6 +25,7 @@ def files(export: Export) -> Iterable[ExportedFile]:
     manifest = export.run.manifest
     context = {
         "date": manifest.created.isoformat(),
+        **({} if (note := export.note_of_date) is None else {"date_note": note}),
         "host_name": manifest.testbed.nodes[0].name,
         "executable": "fabricbench",
         "library_version": __version__,

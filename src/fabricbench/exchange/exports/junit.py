@@ -39,6 +39,8 @@ def _suite(export: Export, fabric: str) -> Suite:
     manifest = export.run.manifest
     told = {"fabricbench": __version__, "campaign": manifest.campaign_name, "testbed": manifest.testbed.name}
     told |= {f"version.{name}": version for name, version in export.versions.items()}
+    if (note := export.note_of_date) is not None:
+        told["date"] = note
     tests = [results for results in export.tests.values() if results[0].fabric == fabric]
     cases = [*map(_case, tests), *_not_done(export, fabric)]
     return Suite(fabric, cases, told, manifest.created, manifest.testbed.nodes[0].name)

@@ -51,8 +51,12 @@ def _lines(export: Export) -> Iterator[str]:
     told = {"version": __version__, "campaign": manifest.campaign_name, "testbed": manifest.testbed.name}
     yield from _head("fabricbench_run_info", "", "What the numbers are of.")
     yield f"fabricbench_run_info{_labels(told)} 1"
-    yield from _head("fabricbench_measured_timestamp_seconds", "seconds", "When the run was begun.")
-    yield f"fabricbench_measured_timestamp_seconds {manifest.created.timestamp()!r}"
+    if not manifest.is_dated_by_import:
+        yield from _head("fabricbench_measured_timestamp_seconds", "seconds", "When the run was begun.")
+        yield f"fabricbench_measured_timestamp_seconds {manifest.created.timestamp()!r}"
+    if manifest.imported is not None:
+        yield from _head("fabricbench_imported_timestamp_seconds", "seconds", "When the run was imported.")
+        yield f"fabricbench_imported_timestamp_seconds {manifest.imported.timestamp()!r}"
     yield from _head(
         "fabricbench_invalid_launches", "", "Launches of a fabric that count nowhere, and are in no other gauge."
     )

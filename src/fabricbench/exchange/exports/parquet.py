@@ -24,6 +24,7 @@ def files(export: Export) -> Iterable[ExportedFile]:
         "fabricbench.campaign": manifest.campaign_name,
         "fabricbench.testbed": manifest.testbed.name,
         "fabricbench.created": manifest.created.isoformat(),
+        **({} if (note := export.note_of_date) is None else {"fabricbench.created_note": note}),
         "fabricbench.versions": json.dumps(export.versions),
         "fabricbench.origins": json.dumps([origin.value for origin in export.origins]),
         "fabricbench.units": json.dumps({one.metric.value: one.unit for one in export.results}),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from collections.abc import Callable
+from xml.etree import ElementTree as ET
 
 import altair as alt
 import pytest
@@ -292,6 +294,21 @@ def test_a_figure_is_written_for_papers(name: str, start: bytes):
     content = form.render(small_findings(), "ladder")
     assert content.startswith(start)
     assert len(content) > 5_000
+
+
+@pytest.mark.parametrize("name", ["ladder", "first-screen"])
+def test_an_svg_carries_the_fonts_of_its_text(name: str):
+    form = FORMATS["svg"]
+    assert isinstance(form, FigureFormat)
+    root = ET.fromstring(form.render(small_findings(), name))
+    style = next(one.text or "" for one in root.iter("{http://www.w3.org/2000/svg}style"))
+    faces = dict(re.findall(r"font-family:Arimo;font-weight:(\d+);src:url\(data:font/woff2;base64,([\w+/=]+)\)", style))
+    assert set(faces) == {"400", "700"}
+    assert all(b64decode(face).startswith(b"wOF2") for face in faces.values())
+    assert sum(map(len, faces.values())) < 40_000
+    drawn = ET.tostring(root, encoding="unicode")
+    assert "Arimo, Liberation Sans, Arial" in drawn
+    assert not re.search(r"url\((?!data:|#)", drawn)
 
 
 def width_mm(drawn: str) -> float:

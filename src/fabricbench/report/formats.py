@@ -17,6 +17,7 @@ from fabricbench.errors import UsageError
 from fabricbench.report import latex, markdown
 from fabricbench.report.comma_separated import COMPARISONS, comparisons_csv, findings_csv
 from fabricbench.report.drawing.drawn import drawn_csv
+from fabricbench.report.drawing.embedded_fonts import with_fonts
 from fabricbench.report.drawing.engine import can_draw, check_can_draw
 from fabricbench.report.drawing.figure import ALONE_WIDTH, PAPER_PANEL_WIDTH, Figure, Spec, compose
 from fabricbench.report.figures import build, paper_spec, present
@@ -104,7 +105,7 @@ def _picture(figure: Figure, findings: Findings) -> Spec:
 
 
 def _svg(spec: Spec) -> bytes:
-    return str(vl_convert.vegalite_to_svg(spec)).encode()
+    return with_fonts(str(vl_convert.vegalite_to_svg(spec))).encode()
 
 
 def _pdf(svg: str) -> bytes:
@@ -121,7 +122,7 @@ FORMATS: dict[str, Format | FigureFormat] = {
     "json": Format(".json", lambda findings: (findings.model_dump_json(indent=2) + "\n").encode()),
     "csv": Format(".csv", lambda findings: comparisons_csv(findings).encode(), _csv_files),
     "text": Format(".txt", lambda findings: render_terminal(findings, WIDTH, color=False).encode()),
-    "svg": FigureFormat(".svg", str.encode),
+    "svg": FigureFormat(".svg", lambda svg: with_fonts(svg).encode()),
     "png": FigureFormat(".png", lambda svg: bytes(vl_convert.svg_to_png(svg, scale=PNG_SCALE))),
     "pdf": FigureFormat(".pdf", _pdf),
 }

@@ -18,8 +18,9 @@ from fabricbench.report.words import RECEIVE_WORDS, Shown, mark_sentences
 from fabricbench.table import Table
 
 SANS = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, 'Liberation Sans', sans-serif"
-PAPER_SANS = "Liberation Sans, Arial, Helvetica, sans-serif"
-"""For files: vl-convert carries Liberation Sans' metrics on every machine, so that a figure looks the same everywhere."""
+PAPER_SANS = "Arimo, Liberation Sans, Arial, Helvetica, sans-serif"
+"""For files: vl-convert carries Liberation Sans' metrics on every machine, and SVGs carry Arimo, which has the same
+(`embedded_fonts`), so that a figure looks the same everywhere."""
 
 UNDECIDED = "#808790"
 """Neither fabric's colour: for `equivalent` and `not enough data`; 3:1 on white and on the dark page."""

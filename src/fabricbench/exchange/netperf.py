@@ -31,7 +31,8 @@ RR_FIELDS, STREAM_FIELDS, UDP_FIELDS, UDP_RECEIVED_FIELDS = 6, 5, 6, 4
 
 def is_it(text: str) -> bool:
     """Tell by the line that a test begins with."""
-    return any(HEAD.fullmatch(line) for line in text.split("\n") if len(line) < 500 and BEGIN.search(line))
+    lines = text.split("\n") if " from " in text else []
+    return any(HEAD.fullmatch(line) for line in lines if len(line) < 500 and BEGIN.search(line))
 
 
 def read(text: str) -> Imported:

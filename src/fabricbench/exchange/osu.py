@@ -130,18 +130,17 @@ class _Table:
         shaped = {line.number: line.text for line in self.lines if self._is_row(line.text)}
         width = Counter(map(len, shaped.values())).most_common(1)[0][0] if shaped else 0
         sizes = {self._row(text).get(SIZE) for text in shaped.values()}
-        plain = [text for text in shaped.values() if PLAIN.fullmatch(self._result(text))]
-        decimals = Counter(map(self._decimals, plain)).most_common(1)[0][0] if plain else 0
+        results = {number: self._result(text) for number, text in shaped.items()}
+        plain = [result for result in results.values() if PLAIN.fullmatch(result)]
+        decimals = Counter(map(_decimals, plain)).most_common(1)[0][0] if plain else 0
         rows = []
         for line in self.lines:
             behind = line.text[-width:]
             if line.number in shaped:
-                result = self._result(line.text)
+                result = results[line.number]
                 if not line.has_end and (len(line.text) != width or len(shaped) == 1):
                     found.note(ImportNoteKind.CUT, line)
-                elif LOST_ITS_POINT.fullmatch(result) or (
-                    self._decimals(line.text) != decimals and PLAIN.fullmatch(result)
-                ):
+                elif LOST_ITS_POINT.fullmatch(result) or (_decimals(result) != decimals and PLAIN.fullmatch(result)):
                     found.note(ImportNoteKind.DAMAGED, line, why=f"{result} is not printed as the other results are")
                 else:
                     rows.append((line, self._row(line.text)))
@@ -174,9 +173,6 @@ class _Table:
     def _result(self, line: str) -> str:
         return _of_column(self._row(line), TESTS[self.title][1])
 
-    def _decimals(self, line: str) -> int:
-        return len(self._result(line).partition(".")[2])
-
     def _cell(self, row: Row) -> ImportedCell:
         pattern, column, scale = TESTS[self.title]
         if row.get("Validation", "Pass") != "Pass":
@@ -194,6 +190,10 @@ class _Table:
             ranks=2 if pattern in OF_TWO_RANKS else None,
             parameters=((DATATYPE, self.datatype),) if is_named else (),
         )
+
+
+def _decimals(result: str) -> int:
+    return len(result.partition(".")[2])
 
 
 def _of_column(row: Row, column: re.Pattern[str]) -> str:

@@ -10,7 +10,6 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -30,6 +29,7 @@ NS_OF_HALF_US, NS_OF_US, MB, MIB = 2e3, 1e3, 1e6, 2.0**20
 """Half a round trip in us as a whole one in ns; a time in us in ns; bytes of a megabyte of either kind."""
 
 _PLAIN = re.compile(r"-?(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d{1,3})?")
+_WHOLE = re.compile(r"\d{1,15}")
 _DECIMAL_COMMA = re.compile(r"(?P<whole>[+-]?\d+),(?P<decimals>\d+)")
 
 ENDED = re.compile(
@@ -103,7 +103,7 @@ def read_number(text: str, what: str, decimals: int | None = None) -> Number:
 
 def read_whole(text: str, what: str) -> int:
     """Return a whole number from 0; RowError where it is none, or one that no count is."""
-    if re.fullmatch(r"\d{1,15}", text) is None:
+    if _WHOLE.fullmatch(text) is None:
         raise RowError(f"{what} is {text!r}, which is no whole number")
     return int(text)
 
@@ -152,18 +152,31 @@ class Reading:
         if line.text.strip():
             self.note(ImportNoteKind.CUT if ENDED.search(line.text) else ImportNoteKind.STRAY, line)
 
-    @contextmanager
-    def row(self, line: Line) -> Iterator[None]:
+    def row(self, line: Line) -> RowReading:
         """Read a row within: whatever RowError says of it is noted, and no cell of it is kept."""
-        before = len(self.cells)
-        try:
-            yield
-        except BelowLastDigitError:
-            del self.cells[before:]
-            self.note(ImportNoteKind.BELOW_LAST_DIGIT, line)
-        except RowError as error:
-            del self.cells[before:]
-            self.note(ImportNoteKind.DAMAGED, line, why=str(error))
+        return RowReading(self, line)
+
+
+@dataclass
+class RowReading:
+    """The reading of a row, for `with`: there are a hundred of them in a text."""
+
+    found: Reading
+    line: Line
+    before: int = 0
+
+    def __enter__(self) -> None:
+        self.before = len(self.found.cells)
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        if not isinstance(error, RowError):
+            return False
+        del self.found.cells[self.before :]
+        if isinstance(error, BelowLastDigitError):
+            self.found.note(ImportNoteKind.BELOW_LAST_DIGIT, self.line)
+        else:
+            self.found.note(ImportNoteKind.DAMAGED, self.line, why=str(error))
+        return True
 
 
 Row = Mapping[str, str]
@@ -214,7 +227,7 @@ def growing(rows: Iterable[tuple[Line, Row]], column: str, found: Reading) -> It
     which is damaged. A row whose size is no number has no place in it, and is left to who reads the row.
     """
     rows = list(rows)
-    places = [place for place, (_, row) in enumerate(rows) if re.fullmatch(r"\d{1,15}", row.get(column, ""))]
+    places = [place for place, (_, row) in enumerate(rows) if _WHOLE.fullmatch(row.get(column, ""))]
     sizes = [int(rows[place][1][column]) for place in places]
     before = _lengths(sizes)
     behind = _lengths([-size for size in reversed(sizes)])[::-1]

@@ -30,6 +30,8 @@ def _enumeration(names: Any) -> pl.Enum:
 
 
 PHASES = _enumeration(Phase)
+_PHASES, _PLACES = pl.Series(list(Phase), dtype=PHASES), {phase: place for place, phase in enumerate(Phase)}
+"""All phases as a column, and the place of each in it."""
 QUANTITIES = _enumeration(Quantity)
 
 CELL_SCHEMA: Schema = {
@@ -254,11 +256,11 @@ def samples_frame(record: Record) -> pl.DataFrame:
     if not parts:
         return pl.DataFrame(schema=SAMPLE_SCHEMA)
     lengths = [len(batch.time_ns) for _, batch in parts]
-    phases = np.array([list(Phase).index(batch.phase) for _, batch in parts], dtype=np.uint32)
+    phases = np.array([_PLACES[batch.phase] for _, batch in parts], dtype=np.uint32)
     return pl.DataFrame(
         {
             "cell": np.repeat(np.array([cell.id for cell, _ in parts], dtype=np.uint32), lengths),
-            "phase": pl.Series([phase.value for phase in Phase], dtype=PHASES).gather(np.repeat(phases, lengths)),
+            "phase": _PHASES[np.repeat(phases, lengths)],
             "index": np.concatenate([_indices(batch) for _, batch in parts]),
             "time_ns": np.concatenate([batch.time_ns for _, batch in parts]),
             "bytes": np.concatenate([_bytes(cell, batch) for cell, batch in parts]),
@@ -268,11 +270,14 @@ def samples_frame(record: Record) -> pl.DataFrame:
     )
 
 
+_NO_CHANNELS = pl.DataFrame(schema=CHANNEL_SCHEMA)
+
+
 def channels_frame(record: Record) -> pl.DataFrame:
     """Return what every logical channel of every cell did, cell by cell in the order of the record."""
     parts = [(cell.id, channel) for cell in record.cells for channel in cell.channels]
     if not parts:
-        return pl.DataFrame(schema=CHANNEL_SCHEMA)
+        return _NO_CHANNELS
     lengths = [max(1, len(channel.time_ns)) for _, channel in parts]
     each = ("source", "destination", "flow", "round", "sent", "lost")
     columns: dict[str, Any] = {

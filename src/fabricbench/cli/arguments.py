@@ -242,3 +242,11 @@ def first_path(sides: dict[str, Any]) -> Path:
     else:
         path = (sides["after"] if "after" in sides else sides["runs"])[0].path
     return path
+
+
+def refuse_without(context: typer.Context, needed: str, *parameters: str) -> None:
+    """Raise UsageError where a parameter was typed that means nothing without an option that was not: it would be dropped."""
+    for name in parameters:
+        if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE":
+            option = f"--{name.replace('_', '-')}"
+            raise UsageError(f"{option} is of no use without {needed}", hint=f"add {needed}, or leave {option} out")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fabricbench.campaign.preparing import budget_seconds
+from fabricbench.cli.arguments import refuse_without
 from fabricbench.cli.baselines import BaselineOption, GoodRunsOption, LastGoodOption, baselines_of
 from fabricbench.cli.losses import losses_said
 from fabricbench.cli.output import Format as TableFormat
@@ -55,6 +56,7 @@ def register(app: typer.Typer) -> None:
 
     @app.command()
     def check(
+        context: typer.Context,
         run: NewRunsArgument,
         baseline: BaselineOption = None,
         last_good: LastGoodOption = None,
@@ -85,6 +87,8 @@ def register(app: typer.Typer) -> None:
         Measuring on: `fabricbench check --baseline runs/old runs/new --until-decided --budget 30min`
         """
         check_output(output)
+        if last_good is None:
+            refuse_without(context, "--last-good", "good_runs")
         from fabricbench.analysis.gate import check_regressions  # noqa: PLC0415 - keeps the start of the program fast
         from fabricbench.cli.check_junit import junit_document  # noqa: PLC0415
         from fabricbench.cli.check_text import conclude, render  # noqa: PLC0415

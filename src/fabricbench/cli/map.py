@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fabricbench.cli.arguments import NodesOption, SeedOption
+from fabricbench.cli.arguments import NodesOption, SeedOption, refuse_without
 from fabricbench.cli.losses import results_lost, say_losses
 from fabricbench.cli.output import (
     Format,
@@ -42,6 +42,7 @@ def register(app: typer.Typer) -> None:
 
     @app.command("map")
     def map_(
+        context: typer.Context,
         run: Annotated[
             Path, typer.Argument(metavar="RUNDIR", help="A stored run; with --testbed, where to store a new one.")
         ],
@@ -75,6 +76,8 @@ def register(app: typer.Typer) -> None:
             if any(one.needs_second_run for one in network_maps(Run.open(run), margin=share)):
                 say("somebody looks slow: the pairs are measured again before anybody is accused")
                 _measure(testbed, nodes, layer, blocks, seed, second)
+        else:
+            refuse_without(context, "--testbed", "nodes", "layer", "blocks", "seed")
         opened = Run.open(run)
         maps = network_maps(opened, margin=share, confirmation=confirmation_of(opened))
         width = output_width(output, UNBOUNDED)

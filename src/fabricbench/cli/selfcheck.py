@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from fabricbench.campaign.preparing import prepare_in
-from fabricbench.cli.arguments import BlocksOption, BudgetOption, NodesOption, SeedOption
+from fabricbench.cli.arguments import BlocksOption, BudgetOption, NodesOption, SeedOption, refuse_without
 from fabricbench.cli.losses import losses_said
 from fabricbench.cli.output import Format, check_output, share_option, write_output
 from fabricbench.cli.run import measure
@@ -19,6 +19,7 @@ def register(app: typer.Typer) -> None:
 
     @app.command()
     def selfcheck(
+        context: typer.Context,
         run: Annotated[
             Path, typer.Argument(metavar="RUNDIR", help="A stored run; with --testbed, where to store a new one.")
         ],
@@ -59,6 +60,8 @@ def register(app: typer.Typer) -> None:
 
             measure(prepare_in(find_twins(testbed, fabric, nodes), campaign, budget, blocks, seed), run)
             fabric = None  # the run holds the fabric and its twin, and nothing else
+        else:
+            refuse_without(context, "--testbed", "campaign", "nodes", "budget", "blocks", "seed")
         with losses_said():
             found = analyse_selfcheck(Run.open(run), fabric=fabric, margin=share, confidence=level)
         write_output(render(found, form) + "\n", output)

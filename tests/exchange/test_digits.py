@@ -12,6 +12,7 @@ from tests.exchange.samples import read, sample
 from fabricbench.exchange.storing import import_run
 from fabricbench.quantity import decimal_product
 from fabricbench.record.store import Run
+from fabricbench.workload.application import FigureTable
 from support.exported_run import exported, text_of
 from support.osu_texts import osu_text
 
@@ -34,3 +35,8 @@ def test_a_time_is_exported_as_it_was_printed(tmp_path: Path):
     (row,) = [line for line in csv.splitlines() if "random ring latency" in line]
     assert ",22200.0," in row
     assert "99999" not in csv
+
+
+def test_a_time_that_a_command_prints_is_kept_as_it_was_printed():
+    figure = FigureTable.model_validate({"name": "latency", "regex": "x (\\S+)", "unit": "us"})
+    assert figure.value([22.2]) == 2.22e-05

@@ -24,7 +24,7 @@ from fabricbench.exchange.rows import (
     read_whole,
 )
 from fabricbench.model import Layer, Pattern
-from fabricbench.quantity import last_digit
+from fabricbench.quantity import decimal_product, last_digit
 from fabricbench.record.import_notes import ImportNoteKind
 
 NAME = "sockperf"
@@ -125,12 +125,13 @@ def _finish(test: _Test, found: Reading) -> None:
                 > 8 * last_digit(mebibytes) + rate.step
             ):
                 raise RowError("its MBps and its Mbps are not the same")
-            _add(test, Pattern.STREAM, (rate.value * 2**20,), rate.step * 2**20, (("statistic", "sent"),), found)
+            moved = rate.times(2.0**20)
+            _add(test, Pattern.STREAM, (moved.value,), moved.step, (("statistic", "sent"),), found)
     if test.is_paced and test.means:
         found.unknown_test(test.means[0][0], "under-load")
     elif test.log:
         with found.row(test.log[0][0]):
-            step = last_digit(test.log[0][1].split()[0]) * 1e9
+            step = decimal_product(last_digit(test.log[0][1].split()[0]), 1e9)
             _add(test, Pattern.PINGPONG, tuple(map(_round_trip_ns, test.log[:MOST_SAMPLES])), step, (), found)
     elif test.means:
         line, _, is_whole = test.means[0]

@@ -21,7 +21,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from fabricbench.configuration import KeyProblemError, Place, expanded
 from fabricbench.model import Model
-from fabricbench.quantity import SECONDS_OF, parse_seconds
+from fabricbench.quantity import SECONDS_OF, decimal_product, parse_seconds
 from fabricbench.record.workload_cells import Figure, Measures, figure_in
 from fabricbench.testbed.model import WITHOUT_NUL
 from fabricbench.units import Direction, Unit, parse_unit, seconds_in
@@ -185,7 +185,7 @@ class FigureTable(Model):
             found = matches[0] if self.select == "only" else SELECT[self.select](matches)
         except OverflowError:
             return math.inf
-        return found * self.seconds
+        return decimal_product(found, self.seconds)
 
     @property
     def seconds(self) -> float:

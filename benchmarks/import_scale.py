@@ -1,7 +1,7 @@
 """How long `fabricbench import` takes over many texts: `python benchmarks/import_scale.py [--texts 1000] [--lines 100]`.
 
-Writes tables of osu_latency of so many lines each into a temporary folder, imports each as a launch by the whole command in a process
-of its own, and prints the seconds that passed, those of the processors, and peak memory.
+Writes tables of osu_latency of so many lines each into a temporary folder, imports each as a launch by the whole command in a
+process of its own, and prints the seconds that passed, those of the processors, and peak memory.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ class Manifest(Model):
 
     schema_name: Literal["fabricbench/run/1"] = Field(default="fabricbench/run/1", alias="schema")
     created: datetime = Field(default_factory=lambda: datetime.now(UTC))
-    imported: datetime | None = None
+    imported: datetime | None = Field(default=None, exclude_if=lambda one: one is None)
     campaign_name: Annotated[str, AfterValidator(shortened)]
     campaign: dict[str, Any] = {}
     testbed: Testbed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -55,9 +56,12 @@ def register(app: typer.Typer) -> None:
         from fabricbench.exchange.storing import import_run  # noqa: PLC0415 - only where it is needed
 
         command = ("fabricbench", *sys.argv[1:])
-        manifest = import_run(
-            output, _fabrics(fabrics), Said(importer, layer, ranks, message_bytes), command=command, tell=_warn
-        )
+        said = Said(importer, layer, ranks, message_bytes)
+        gc.disable()  # what is read is kept until it is written: nothing would be found, and looking takes a tenth
+        try:
+            manifest = import_run(output, _fabrics(fabrics), said, command=command, tell=_warn)
+        finally:
+            gc.enable()
         blocks = len({launch.block for launch in manifest.planned})
         say(f"{count(len(manifest.planned), 'launch')} in {count(blocks, 'block')}; next: fabricbench report {output}")
 

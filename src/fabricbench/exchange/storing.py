@@ -98,6 +98,7 @@ def import_run(
     )
     with _moved_into(directory) as aside:
         journal, tables = Journal(aside), CellTables()
+        (aside / LAUNCHES).mkdir()
         for launch, found in sources.items():
             _write(journal, tables, aside / LAUNCHES / launch.launch_id, launch, found)
         journal.append_written(MANIFEST, manifest_text(manifest))
@@ -195,7 +196,8 @@ def _write(
 ) -> None:
     """Write a launch and the texts that it was read from, and seal both; UsageError where they hold what no run can."""
     record, part = _record(launch, sources)
-    (folder / TEXTS).mkdir(parents=True)
+    for each in (folder, folder / TEXTS):
+        each.mkdir()
     texts = [folder / TEXTS / one.path.name for one in sources]
     for path, source in zip(texts, sources, strict=True):
         with replaced(path) as file:

@@ -261,10 +261,10 @@ def samples_frame(record: Record) -> pl.DataFrame:
         {
             "cell": np.repeat(np.array([cell.id for cell, _ in parts], dtype=np.uint32), lengths),
             "phase": _PHASES[np.repeat(phases, lengths)],
-            "index": np.concatenate([_indices(batch) for _, batch in parts]),
+            "index": _counted_on([batch.first_index for _, batch in parts], lengths),
             "time_ns": np.concatenate([batch.time_ns for _, batch in parts]),
-            "bytes": np.concatenate([_bytes(cell, batch) for cell, batch in parts]),
-            "missed": np.concatenate([_missed(batch) for _, batch in parts]),
+            "bytes": _bytes(parts, lengths),
+            "missed": _missed([batch for _, batch in parts], lengths),
         },
         schema=SAMPLE_SCHEMA,
     )
@@ -304,17 +304,29 @@ def _or_zeros(numbers: Numbers | SignedNumbers | None, count: int) -> Numbers | 
     return numbers if numbers is not None and len(numbers) else np.zeros(count, dtype=np.int64)
 
 
-def _indices(batch: Batch) -> np.ndarray[Any, np.dtype[np.uint32]]:
-    return np.arange(batch.first_index, batch.first_index + len(batch.time_ns), dtype=np.uint32)
+def _counted_on(firsts: Sequence[int], lengths: Sequence[int]) -> np.ndarray[Any, np.dtype[np.uint32]]:
+    """Return the numbers of the samples of each batch, from its first on."""
+    offsets = np.array(firsts, dtype=np.int64) - _begins(lengths)
+    return (np.repeat(offsets, lengths) + np.arange(sum(lengths))).astype(np.uint32)
 
 
-def _bytes(cell: CellRecord, batch: Batch) -> np.ndarray[Any, np.dtype[np.uint64]]:
-    if batch.bytes is not None or cell.cell is None:
-        return batch.bytes if batch.bytes is not None else np.zeros(len(batch.time_ns), dtype=np.uint64)
-    return np.full(len(batch.time_ns), cell.cell.bytes_per_sample, dtype=np.uint64)
+def _begins(lengths: Sequence[int]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Return where each batch begins."""
+    return np.cumsum(lengths) - np.array(lengths, dtype=np.int64)
 
 
-def _missed(batch: Batch) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    marks = np.zeros(len(batch.time_ns), dtype=np.bool_)
-    marks[list(batch.missed)] = True
+def _bytes(parts: Sequence[tuple[CellRecord, Batch]], lengths: Sequence[int]) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    usual = np.array([cell.cell.bytes_per_sample if cell.cell else 0 for cell, _ in parts], dtype=np.uint64)
+    moved = np.repeat(usual, lengths)
+    for begin, (_, batch) in zip(_begins(lengths).tolist(), parts, strict=True):
+        if batch.bytes is not None:
+            moved[begin : begin + len(batch.bytes)] = batch.bytes
+    return moved
+
+
+def _missed(batches: Sequence[Batch], lengths: Sequence[int]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    marks = np.zeros(sum(lengths), dtype=np.bool_)
+    for begin, batch in zip(_begins(lengths).tolist(), batches, strict=True):
+        if batch.missed:
+            marks[[begin + each for each in batch.missed]] = True
     return marks

@@ -20,6 +20,7 @@ from benchmarks.studies.found import Study
 
 from fabricbench.analysis import analyse
 from fabricbench.published.studies import study as published
+from fabricbench.published.without_counterpart import WITHOUT_COUNTERPART
 from fabricbench.record.store import Run
 
 HERE = Path(__file__).parents[2]
@@ -47,7 +48,7 @@ def drawn(study: Study, run: Path, pictures: Path) -> Iterator[str]:
     """Draw its plots; yield a line of Markdown for each."""
     pictures.mkdir(parents=True, exist_ok=True)
     for plot in study.plots:
-        name = f"{study.key}-{plot.name}.png"
+        name = f"{study.key}-{plot.name}.svg"
         fabricbench("figure", str(run), *plot.arguments, "--width", WIDTH_MM, "-o", str(pictures / name))
         (pictures / name).with_name(f"{study.key}-{plot.name}-data.csv").unlink(missing_ok=True)
         yield f"![{plot.caption}](images/studies/{name})"
@@ -65,6 +66,12 @@ def page_of(study: Study, run: Path, pictures: Path) -> Iterator[str]:
         yield from ("", line)
 
 
+def without_counterpart() -> Iterator[str]:
+    """Yield a line for each published result that nothing measured here can stand beside."""
+    for (key, path), reason in WITHOUT_COUNTERPART.items():
+        yield f"* {published(key).author}, {', '.join(path)}: {reason}."
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=[study.key for study in STUDIES], action="append")
@@ -76,6 +83,7 @@ def main() -> None:
         if options.only is None or study.key in options.only:
             run = measured(study, options.runs)
             show(list(page_of(study, run, pictures)), study.key, options.write)
+    show(list(without_counterpart()), "without-counterpart", options.write)
 
 
 if __name__ == "__main__":

@@ -56,10 +56,11 @@ class Study:
 
 def interval_words(interval: Interval, digits: int = 3) -> str:
     """Return `1.43 (1.35 to 1.52)`."""
-    value = f"{interval.value:.{digits}g}"
-    if interval.low is None or interval.high is None:
-        return value
-    return f"{value} ({interval.low:.{digits}g} to {interval.high:.{digits}g})"
+    value, low, high = (
+        None if one is None else f"{one:,.0f}" if one >= 10 ** (digits - 1) else f"{one:#.{digits}g}"
+        for one in (interval.value, interval.low, interval.high)
+    )
+    return f"{value}" if low is None or high is None else f"{value} ({low} to {high})"
 
 
 def ratio_of(comparison: Comparison) -> Interval:
@@ -67,14 +68,23 @@ def ratio_of(comparison: Comparison) -> Interval:
     return inverse(Interval(value=comparison.ratio, low=comparison.ratio_low, high=comparison.ratio_high))
 
 
-def load_ratio(findings: Findings, name: str, ranks: int) -> Interval:
-    """Return how many times as long a load takes on fabric A as on fabric B; LookupError where it was not measured on both."""
+def load_ratios(findings: Findings, name: str, ranks: int) -> list[Interval]:
+    """Return how many times as long a load takes on fabric A as on fabric B, in each of its sizes that both have."""
+    found = []
     for one in findings.cells:
         load = one.workload
         if load is not None and load.ranks == ranks and load.name == name:
             ratio = ratio_of(one)
-            return ratio if one.metric.is_time else inverse(ratio)
-    raise LookupError(f"no load {name} on {ranks} ranks was measured on both fabrics")
+            found.append(ratio if one.metric.is_time else inverse(ratio))
+    return found
+
+
+def load_ratio(findings: Findings, name: str, ranks: int) -> Interval:
+    """Return that of a load of one size; LookupError where it was not measured on both."""
+    (ratio,) = load_ratios(findings, name, ranks) or (None,)
+    if ratio is None:
+        raise LookupError(f"no load {name} on {ranks} ranks was measured on both fabrics")
+    return ratio
 
 
 def kernel_ratio(findings: Findings, benchmark: str, fast: str) -> Interval:
@@ -118,6 +128,14 @@ def holds(published: float, here: Interval) -> Agreement:
     if here.low is None or here.high is None:
         return Agreement.OPEN
     return Agreement.YES if here.low <= published <= here.high else Agreement.NO
+
+
+def spanned(ratios: Sequence[Interval]) -> Interval:
+    """Return from where to where several ratios reach, with their intervals, and the middle one."""
+    lows, highs = ([one.low if end else one.high for one in ratios] for end in (True, False))
+    told = None not in lows and None not in highs
+    middle = sorted(one.value for one in ratios)[len(ratios) // 2]
+    return Interval(value=middle, low=min(lows) if told else None, high=max(highs) if told else None)
 
 
 def within(here: Interval, low: float, high: float) -> Agreement:

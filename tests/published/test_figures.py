@@ -9,6 +9,8 @@ import pytest
 
 from fabricbench.model import Layer
 from fabricbench.published import Quantity, published_figures, studies
+from fabricbench.published.figures import _sources
+from fabricbench.published.without_counterpart import WITHOUT_COUNTERPART
 
 
 def test_there_are_five_studies_with_their_sources():
@@ -73,3 +75,36 @@ def leaves(facts: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple
             yield from leaves(value, (*path, key))
     else:
         yield path, facts
+
+
+SETUP = {"year", "cluster", "setup", "method", "nodes", "cpus", "ranks"}
+"""Numbers that say on what a study measured."""
+TOLD_BY_OTHERS = {
+    "tcp_percent_of_line_rate",
+    "hpl_performance_RoCE_ahead_percent",
+    "ATM_faster_than_FE_percent",
+    "link_MB_s_up_to",
+}
+"""What follows from figures that are shown, or is shown in words with them."""
+IN_TABLES = {"npb", "linpack_flops_per_hz", "speech", "3dmd"}
+"""Whose figures `published_kernels`, `published_flops_per_hertz`, `published_farms` and `published_loads` give."""
+
+
+def test_every_result_stands_beside_ours_or_is_listed_with_the_reason_why_it_cannot():
+    shown = {(source.study, source.path) for source in _sources()}
+    beside_nothing = {
+        (one.key, path)
+        for one in studies()
+        for path, number in leaves(one.facts)
+        if isinstance(number, int | float)
+        and (one.key, path) not in shown
+        and not {*map(str, path)} & (SETUP | TOLD_BY_OTHERS | IN_TABLES)
+    }
+    listed = {place: reason for place, reason in WITHOUT_COUNTERPART.items() if reason}
+    found = {place for place in listed for study, path in beside_nothing if place == (study, path[: len(place[1])])}
+    assert found == set(listed)
+    assert not {
+        (study, path)
+        for study, path in beside_nothing
+        if not any(study == key and path[: len(of)] == of for key, of in listed)
+    }

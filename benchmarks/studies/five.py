@@ -76,12 +76,12 @@ def _salamon_mink(of: Published, findings: Findings) -> Iterator[Found]:
     for fabric in (FE, ATM):
         told = of.fact("fabrics", fabric, "tcp_stream_Mbit_s")
         here = _in(MEGA, largest(findings, fabric, Layer.TCP, Pattern.STREAM))
-        within = abs(here.value / told - 1) <= 0.05
+        is_near = abs(here.value / told - 1) <= 0.05
         yield Found(
             f"highest TCP stream on {fabric}, Mbit/s, within 5 %",
             f"{told:g}",
             interval_words(here, 4),
-            Agreement.YES if within else Agreement.NO,
+            Agreement.YES if is_near else Agreement.NO,
         )
     bytes_told = of.fact("crossover", "bytes")
     crossed = [one for one in findings.crossovers if (one.layer, one.pattern) == (Layer.TCP, Pattern.PINGPONG)]

@@ -139,10 +139,12 @@ def spanned(ratios: Sequence[Interval]) -> Interval:
 
 
 def within(here: Interval, low: float, high: float) -> Agreement:
-    """Tell whether all of an interval lies between two numbers."""
+    """Tell whether an interval lies between two numbers: all of it, none of it, or nobody can say."""
     if here.low is None or here.high is None:
         return Agreement.OPEN
-    return Agreement.YES if low < here.low and here.high < high else Agreement.NO
+    if low <= here.low and here.high <= high:
+        return Agreement.YES
+    return Agreement.NO if here.high < low or high < here.low else Agreement.OPEN
 
 
 def above(more: Interval, less: Interval) -> Agreement:

@@ -84,6 +84,7 @@ def test_a_kind_of_workload_is_told_with_its_keys_and_what_they_take():
     assert "nb: a whole number from 1 to 4,096, or a list of such; default 192" in text
     assert "broadcast: one of ring, ring-modified, long, mpi, or a list of such; default ring-modified" in text
     assert "jobs: a whole number from 1 to 1,000,000; must be there" in listed("farm")
+    assert "block: a whole number from 1 to 1.0" in listed("shared-data")
     of_kernels = listed("npb")
     assert "measures   time (ns)" in of_kernels
     assert "benchmarks: text, or a list of such; default all of EP, MG" in of_kernels

@@ -8,6 +8,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from fabricbench.model import LARGEST_INTEGER
+
 Schema = Mapping[str, Any]
 
 TABLE = "a table"
@@ -63,7 +65,8 @@ def _values(one: Schema, others: Mapping[str, Schema]) -> str:
             item = _values(one["items"], others)
             text = "a list of tables" if item == TABLE else f"{item}, or a list of such"
         case {"type": "integer" | "number" as kind}:
-            limits = (f" {word} {one[name]:{DIGITS}}" for name, word in BOUNDS.items() if name in one)
+            told = {name: one[name] for name in BOUNDS if name in one and abs(one[name]) < LARGEST_INTEGER}
+            limits = (f" {BOUNDS[name]} {bound:{DIGITS}}" for name, bound in told.items())
             text = f"{'a whole number' if kind == 'integer' else 'a number'}{''.join(limits)}"
         case _:
             text = {"boolean": "true or false", "object": TABLE}.get(one.get("type", ""), "text")

@@ -11,7 +11,7 @@ import pytest
 from tests.exchange.samples import figures, noted, read, sample
 
 from fabricbench.errors import UsageError
-from fabricbench.exchange.said import Said
+from fabricbench.exchange.import_options import ImportOptions
 from fabricbench.exchange.storing import import_run
 from fabricbench.model import Layer
 from fabricbench.record.import_notes import ImportNoteKind
@@ -48,7 +48,7 @@ def test_a_size_that_the_text_does_not_tell_is_asked_for(tmp_path: Path):
     with pytest.raises(UsageError, match="does not tell the message size of its stream") as raised:
         import_run(tmp_path / "run", {"eth": [tmp_path / "a.txt"]})
     assert raised.value.hint == "say it, --message-bytes 64 for instance"
-    import_run(tmp_path / "run", {"eth": [tmp_path / "a.txt"]}, Said(message_bytes=131072))
+    import_run(tmp_path / "run", {"eth": [tmp_path / "a.txt"]}, ImportOptions(message_bytes=131072))
     row = Run.open(tmp_path / "run").launch_quantiles().select("layer", "message_bytes", "launch_value").row(0)
     assert row == ("tcp", 131072, 1.27e9)
 

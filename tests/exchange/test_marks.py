@@ -19,7 +19,7 @@ from fabricbench.cli.check_text import render as checked
 from fabricbench.cli.compare_text import render as compared
 from fabricbench.cli.output import Format as OutputFormat
 from fabricbench.cli.selfcheck_text import render as selfchecked
-from fabricbench.exchange.said import Said
+from fabricbench.exchange.import_options import ImportOptions
 from fabricbench.exchange.storing import import_run
 from fabricbench.model import Layer, Pattern
 from fabricbench.record.export import summary_frame
@@ -82,7 +82,7 @@ def test_the_table_of_fabrics_says_what_they_are_and_that_nobody_knows_their_pat
 def test_the_method_says_of_imported_numbers_what_is_known_and_no_more(tmp_path: Path):
     (tmp_path / "texts").mkdir()
     fabrics = {name: texts(tmp_path / "texts", LATENCY + ALLTOALL, *factors) for name, factors in TWO_FABRICS.items()}
-    import_run(tmp_path / "run", fabrics, Said(ranks=4))
+    import_run(tmp_path / "run", fabrics, ImportOptions(ranks=4))
     found = analyse([Run.open(tmp_path / "run")])
     method = " ".join(found.method)
     for false in ("in an order drawn", "seed", "median of its round trips", "every sample is kept", "clocks agree on"):

@@ -13,7 +13,7 @@ import pytest
 from tests.exchange.samples import noted, read, sample
 
 from fabricbench.errors import UsageError
-from fabricbench.exchange.said import Said
+from fabricbench.exchange.import_options import ImportOptions
 from fabricbench.exchange.storing import import_run
 from fabricbench.record.export import summary_frame
 from fabricbench.record.import_notes import ImportNoteKind
@@ -133,7 +133,7 @@ def test_lines_are_launches_and_ranks_that_no_log_tells_are_asked_for(tmp_path: 
     assert "b01-ib-stream_test-environclang-figurecopy_bw-byreframe.1" in launches
     with pytest.raises(UsageError, match="does not tell the number of ranks of its StreamWithRefTest"):
         import_run(tmp_path / "other", {"ib": [tmp_path / "b.log"]})
-    import_run(tmp_path / "other", {"ib": [tmp_path / "b.log"]}, Said(ranks=4))
+    import_run(tmp_path / "other", {"ib": [tmp_path / "b.log"]}, ImportOptions(ranks=4))
 
 
 def test_variables_of_one_test_are_exported_as_tests_of_their_own(tmp_path: Path):

@@ -9,15 +9,15 @@ import pytest
 
 from fabricbench.analysis import analyse
 from fabricbench.errors import UsageError
+from fabricbench.exchange.import_options import ImportOptions
 from fabricbench.exchange.importer import read_text
-from fabricbench.exchange.said import Said
 from fabricbench.exchange.storing import import_run
 from fabricbench.record.import_notes import ImportNoteKind
 from fabricbench.record.store import Run
 from support.osu_texts import osu_text
 
 
-def stored(folder: Path, fabrics: dict[str, list[str]], said: Said | None = None) -> tuple[Run, list[str]]:
+def stored(folder: Path, fabrics: dict[str, list[str]], said: ImportOptions | None = None) -> tuple[Run, list[str]]:
     """Import one file for each text; what people were told comes with the run."""
     told: list[str] = []
     paths = {
@@ -85,7 +85,7 @@ def test_the_versions_of_each_fabric_are_kept_and_a_difference_is_told_once(tmp_
 def test_reductions_of_other_datatypes_are_other_tests_and_that_is_told(tmp_path: Path):
     of_a = [osu_text("Allreduce Latency", values=(60.1 + number, 61.2), datatype="MPI_INT") for number in range(3)]
     of_b = [osu_text("Allreduce Latency", values=(70.1 + number, 71.2), datatype="MPI_FLOAT") for number in range(3)]
-    run, told = stored(tmp_path, {"a": of_a, "b": of_b}, Said(ranks=4))
+    run, told = stored(tmp_path, {"a": of_a, "b": of_b}, ImportOptions(ranks=4))
     differ = (
         "allreduce is of another datatype on each fabric (a MPI_INT; b MPI_FLOAT): another test, which is not compared"
     )
@@ -103,7 +103,7 @@ def test_reductions_of_other_datatypes_are_other_tests_and_that_is_told(tmp_path
 def test_a_datatype_that_one_side_does_not_tell_is_not_called_another_one(tmp_path: Path):
     of_a = [osu_text("Allreduce Latency", values=(60.1 + number, 61.2), datatype="MPI_INT") for number in range(3)]
     of_b = [osu_text("Allreduce Latency", values=(70.1 + number, 71.2), datatype="") for number in range(3)]
-    run, told = stored(tmp_path, {"a": of_a, "b": of_b}, Said(ranks=4))
+    run, told = stored(tmp_path, {"a": of_a, "b": of_b}, ImportOptions(ranks=4))
     assert told == [
         "allreduce is not known to be of one datatype (a MPI_INT; b not told): another test perhaps, which is not compared"
     ]

@@ -20,8 +20,8 @@ from fabricbench.analysis import analyse
 from fabricbench.cli.import_ import _fabrics
 from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.exchange import importer, storing
+from fabricbench.exchange.import_options import ImportOptions
 from fabricbench.exchange.imported import Imported, ImportedCell
-from fabricbench.exchange.said import Said
 from fabricbench.exchange.storing import import_run
 from fabricbench.model import Layer, Pattern
 from fabricbench.record import lock
@@ -102,13 +102,15 @@ def test_of_an_altered_import_the_texts_are_read_again_and_nothing_is_measured(t
 @pytest.mark.parametrize(
     ("text", "said", "needed"),
     [
-        (ALLTOALL, Said(), "does not tell the number of ranks of its alltoall"),
-        ("hello\n", Said(), "no line in it begins a test of theirs; it begins with 'hello'"),
-        (LATENCY, Said(importer="teleport"), "there is no importer 'teleport'"),
+        (ALLTOALL, ImportOptions(), "does not tell the number of ranks of its alltoall"),
+        ("hello\n", ImportOptions(), "no line in it begins a test of theirs; it begins with 'hello'"),
+        (LATENCY, ImportOptions(importer="teleport"), "there is no importer 'teleport'"),
     ],
     ids=["ranks", "nobody's", "unknown importer"],
 )
-def test_what_is_not_told_is_asked_for_and_nothing_is_written(tmp_path: Path, text: str, said: Said, needed: str):
+def test_what_is_not_told_is_asked_for_and_nothing_is_written(
+    tmp_path: Path, text: str, said: ImportOptions, needed: str
+):
     with pytest.raises(UsageError, match=needed):
         import_run(tmp_path / "run", {"ib": texts(tmp_path, text, 1.0)}, said)
     assert not (tmp_path / "run").exists()
@@ -123,20 +125,30 @@ def test_a_name_that_no_fabric_may_have_is_refused(tmp_path: Path, name: str, hi
 
 
 def test_ranks_that_are_said_are_taken(tmp_path: Path):
-    import_run(tmp_path / "run", {"ib": texts(tmp_path, ALLTOALL, 1.0)}, Said(ranks=4))
+    import_run(tmp_path / "run", {"ib": texts(tmp_path, ALLTOALL, 1.0)}, ImportOptions(ranks=4))
     assert Run.open(tmp_path / "run").cells()["ranks"].to_list() == [[0, 1, 2, 3]]
 
 
 @pytest.mark.parametrize(
     ("text", "said", "refused"),
     [
-        (LATENCY, Said(ranks=8), "--ranks 8: {} tells 2 of its pingpong, and no text leaves the number of ranks open"),
-        (LATENCY, Said(layer=Layer.TCP), "--layer tcp: {} tells mpi of its pingpong"),
-        (LATENCY, Said(message_bytes=64), "--message-bytes 64: {} tells 1 of its pingpong"),
-        (sample("hpl.txt"), Said(message_bytes=64), "--message-bytes 64: no text has a test with a message size"),
+        (
+            LATENCY,
+            ImportOptions(ranks=8),
+            "--ranks 8: {} tells 2 of its pingpong, and no text leaves the number of ranks open",
+        ),
+        (LATENCY, ImportOptions(layer=Layer.TCP), "--layer tcp: {} tells mpi of its pingpong"),
+        (LATENCY, ImportOptions(message_bytes=64), "--message-bytes 64: {} tells 1 of its pingpong"),
+        (
+            sample("hpl.txt"),
+            ImportOptions(message_bytes=64),
+            "--message-bytes 64: no text has a test with a message size",
+        ),
     ],
 )
-def test_what_is_said_against_a_text_and_needed_by_none_is_refused(tmp_path: Path, text: str, said: Said, refused: str):
+def test_what_is_said_against_a_text_and_needed_by_none_is_refused(
+    tmp_path: Path, text: str, said: ImportOptions, refused: str
+):
     path = tmp_path / "one.txt"
     path.write_text(text)
     with pytest.raises(UsageError, match=re.escape(refused.format(path))):
@@ -150,7 +162,7 @@ def test_what_a_text_tells_stands_where_something_else_is_said_of_others(tmp_pat
     (tmp_path / "pair.txt").write_text(LATENCY)
     told: list[str] = []
     fabrics = {"ib": [tmp_path / name for name in ("open.txt", "told.txt", "pair.txt")]}
-    import_run(tmp_path / "run", fabrics, Said(ranks=16), tell=told.append)
+    import_run(tmp_path / "run", fabrics, ImportOptions(ranks=16), tell=told.append)
     (warning,) = [one for one in told if "--ranks" in one]
     assert warning.startswith("--ranks 16 stands for texts that leave the number of ranks open: ")
     assert f"{tmp_path / 'told.txt'} tells 4 of its " in warning
@@ -160,7 +172,9 @@ def test_what_a_text_tells_stands_where_something_else_is_said_of_others(tmp_pat
 def test_what_is_said_as_a_text_tells_it_is_no_contradiction(tmp_path: Path):
     (tmp_path / "one.txt").write_text(LATENCY)
     told: list[str] = []
-    import_run(tmp_path / "run", {"ib": [tmp_path / "one.txt"]}, Said(ranks=2, layer=Layer.MPI), tell=told.append)
+    import_run(
+        tmp_path / "run", {"ib": [tmp_path / "one.txt"]}, ImportOptions(ranks=2, layer=Layer.MPI), tell=told.append
+    )
     assert not told
 
 

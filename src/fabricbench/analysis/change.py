@@ -82,14 +82,14 @@ def differences(before: Side, after: Side) -> Iterable[str]:
 
 
 def _of_fabrics(name: str, a: Side, b: Side, unlike: Sequence[str] = ()) -> Iterable[str]:
-    before, after = (told_of(side.fabric, unlike) for side in (a, b))
+    before, after = (fabric_settings(side.fabric, unlike) for side in (a, b))
     for what in dict.fromkeys((*before, *after)):
         old, new = before.get(what, NOT_SET), after.get(what, NOT_SET)
         if old != new:
             yield f"{name}: {what} {old} became {new}"
 
 
-def told_of(fabric: Fabric, left_out: Sequence[str] = ()) -> dict[str, str]:
+def fabric_settings(fabric: Fabric, left_out: Sequence[str] = ()) -> dict[str, str]:
     """Return a fabric's settings as texts, those of its wire and those that a lab was told one by one."""
     told: dict[str, str] = {}
     for name, value in fabric.model_dump(mode="json").items():

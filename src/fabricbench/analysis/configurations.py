@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from fabricbench.analysis.change import told_of
+from fabricbench.analysis.change import fabric_settings
 from fabricbench.analysis.findings.plot import BOARD, FABRIC, KERNEL, MPI, NODES, PROCESSOR, RUN
 from fabricbench.analysis.measured import Configuration, Side
 from fabricbench.analysis.sides import check_copies
@@ -101,7 +101,7 @@ def traits_of_run(run: Run, fabric: str) -> Traits:
     asked = mpi_of(testbed.mpis, one)
     libraries = {launch.summary.facts.conditions.get("mpi", "") for launch in run.launches if launch.fabric == fabric}
     library = enumeration(sorted(libraries - {""})) or of_hosts("mpi.version") or manifest.versions.get("mpi", "")
-    settings = {what: text for what, text in told_of(one, OF_PLACE).items() if what not in FIRST}
+    settings = {what: text for what, text in fabric_settings(one, OF_PLACE).items() if what not in FIRST}
     found = {
         PROCESSOR: of_hosts("cpu.model"),
         BOARD: of_hosts("board"),

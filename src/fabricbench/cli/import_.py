@@ -52,14 +52,14 @@ def register(app: typer.Typer) -> None:
 
         They stay marked as imported, are compared with results of the same program alone, and their path is unproven.
         """
-        from fabricbench.exchange.said import Said  # noqa: PLC0415 - only where it is needed
+        from fabricbench.exchange.import_options import ImportOptions  # noqa: PLC0415 - only where it is needed
         from fabricbench.exchange.storing import import_run  # noqa: PLC0415 - only where it is needed
 
         command = ("fabricbench", *sys.argv[1:])
-        said = Said(importer, layer, ranks, message_bytes)
+        options = ImportOptions(importer, layer, ranks, message_bytes)
         gc.disable()  # what is read is kept until it is written: nothing would be found, and looking takes a tenth
         try:
-            manifest = import_run(output, _fabrics(fabrics), said, command=command, tell=_warn)
+            manifest = import_run(output, _fabrics(fabrics), options, command=command, tell=_warn)
         finally:
             gc.enable()
         blocks = len({launch.block for launch in manifest.planned})

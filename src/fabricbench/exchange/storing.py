@@ -22,11 +22,11 @@ from pydantic import ValidationError
 from fabricbench import __version__
 from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.exchange.cells import CellTables, record_of_tests
+from fabricbench.exchange.import_options import ImportOptions, check_options, completed
 from fabricbench.exchange.imported import Imported
 from fabricbench.exchange.importer import read_text
 from fabricbench.exchange.loads import load_record, name_of
 from fabricbench.exchange.rows import MOST_NOTES
-from fabricbench.exchange.said import Said, check_said, completed
 from fabricbench.exchange.sources import NO_CHANCE, Source, Sources, chance_of_the_same, notes_of, once, read_file
 from fabricbench.printable import printable
 from fabricbench.record.atomic import explained, replaced, synced, synced_together
@@ -50,7 +50,7 @@ NOTHING_KEPT = "repeat the command: nothing was imported"
 def import_run(
     directory: Path,
     fabrics: Mapping[str, Sequence[Path]],
-    said: Said | None = None,
+    options: ImportOptions | None = None,
     *,
     command: Sequence[str] = (),
     tell: Callable[[str], None] | None = None,
@@ -68,17 +68,16 @@ def import_run(
         _check_empty(directory)
     for fabric in fabrics:
         _check_name(fabric)
-    what_is_said = said or Said()
+    options = options or ImportOptions()
     read = {
-        fabric: [[_source(one, what_is_said, path) for one in _files(path)] for path in paths]
+        fabric: [[_source(one, options, path) for one in _files(path)] for path in paths]
         for fabric, paths in fabrics.items()
     }
     every = [one for found in read.values() for of_path in found for one in of_path]
     _check_told_once(every)
-    overruled = check_said(what_is_said, every)
+    overruled = check_options(options, every)
     texts = {
-        fabric: [[completed(one, what_is_said) for one in of_path] for of_path in found]
-        for fabric, found in read.items()
+        fabric: [[completed(one, options) for one in of_path] for of_path in found] for fabric, found in read.items()
     }
     sources = once(_launches(texts))
     versions: dict[str, list[str]] = {}
@@ -313,11 +312,11 @@ def _tool_of(imported: Imported) -> str:
     return f"{imported.program} {imported.version}"
 
 
-def _source(path: Path, said: Said, given: Path) -> Source:
+def _source(path: Path, options: ImportOptions, given: Path) -> Source:
     """Return a text and what it says; `given` is what the user named: the file, or its folder. UsageError where it says nothing."""
     try:
         content, text = read_file(path)
-        return Source(path, content, *read_text(text, str(path), said.importer))
+        return Source(path, content, *read_text(text, str(path), options.importer))
     except UsageError as error:
         if given == path:
             raise

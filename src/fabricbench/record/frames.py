@@ -261,7 +261,7 @@ def samples_frame(record: Record) -> pl.DataFrame:
         {
             "cell": np.repeat(np.array([cell.id for cell, _ in parts], dtype=np.uint32), lengths),
             "phase": _PHASES[np.repeat(phases, lengths)],
-            "index": _counted_on([batch.first_index for _, batch in parts], lengths),
+            "index": _sample_numbers([batch.first_index for _, batch in parts], lengths),
             "time_ns": np.concatenate([batch.time_ns for _, batch in parts]),
             "bytes": _bytes(parts, lengths),
             "missed": _missed([batch for _, batch in parts], lengths),
@@ -304,7 +304,7 @@ def _or_zeros(numbers: Numbers | SignedNumbers | None, count: int) -> Numbers | 
     return numbers if numbers is not None and len(numbers) else np.zeros(count, dtype=np.int64)
 
 
-def _counted_on(firsts: Sequence[int], lengths: Sequence[int]) -> np.ndarray[Any, np.dtype[np.uint32]]:
+def _sample_numbers(firsts: Sequence[int], lengths: Sequence[int]) -> np.ndarray[Any, np.dtype[np.uint32]]:
     """Return the numbers of the samples of each batch, from its first on."""
     offsets = np.array(firsts, dtype=np.int64) - _begins(lengths)
     return (np.repeat(offsets, lengths) + np.arange(sum(lengths))).astype(np.uint32)

@@ -9,8 +9,8 @@ from tests.exchange.test_osu import ALLTOALL, BANDWIDTH, BARRIER, LATENCY, OLD_L
 
 from fabricbench.errors import UsageError
 from fabricbench.exchange import osu
+from fabricbench.exchange.import_options import ImportOptions
 from fabricbench.exchange.importer import read_text
-from fabricbench.exchange.said import Said
 from fabricbench.exchange.storing import import_run
 from fabricbench.record.export import launch_frame
 from fabricbench.record.store import Run
@@ -61,7 +61,7 @@ def imported(folder: Path, text: str) -> Run:
     folder.mkdir()
     (folder / "x.txt").write_text(text)
     leaves_ranks_open = any(cell.ranks is None for cell in osu.read(text).cells)
-    import_run(folder / "run", {"ib": [folder / "x.txt"]}, Said(ranks=4 if leaves_ranks_open else None))
+    import_run(folder / "run", {"ib": [folder / "x.txt"]}, ImportOptions(ranks=4 if leaves_ranks_open else None))
     return Run.open(folder / "run")
 
 

@@ -1,4 +1,4 @@
-"""What whoever imports says of the texts: it stands where a text leaves something open, and never against one that tells."""
+"""The options of an import: they complete texts that leave something open, and never override one that tells it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Known = TypeVar("Known", Layer, int)
 
 
 @dataclass(frozen=True)
-class Said:
-    """What the texts do not tell: who imports says it. `importer` None takes the one that knows the text."""
+class ImportOptions:
+    """What the user gives for texts that do not tell it. `importer` None takes the one that recognises the text."""
 
     importer: str | None = None
     layer: Layer | None = None
@@ -27,35 +27,37 @@ class Said:
 
 
 NOUNS = {"layer": "layer", "ranks": "number of ranks", "message_bytes": "message size"}
-"""What is left open by texts, by its name in `Said`."""
+"""What is left open by texts, by its name in `ImportOptions`."""
 
 
-def completed(source: Source, said: Said) -> Source:
-    """Return a text with what it leaves open as it is said; UsageError where nobody says it."""
+def completed(source: Source, options: ImportOptions) -> Source:
+    """Return a text completed by the options; UsageError where it leaves something open that no option gives."""
     imported = source.imported
-    cells = tuple(_completed(source.path, cell, said) for cell in imported.cells)
+    cells = tuple(_completed(source.path, cell, options) for cell in imported.cells)
     of_load = f"{source.path} does not tell the number of ranks of its {{}}"
     loads = tuple(
-        replace(load, ranks=_known(load.ranks, said.ranks, of_load.format(load.workload), "--ranks 4"))
+        replace(load, ranks=_known(load.ranks, options.ranks, of_load.format(load.workload), "--ranks 4"))
         for load in imported.loads
     )
     return replace(source, imported=replace(imported, cells=cells, loads=loads))
 
 
-def _completed(path: Path, cell: ImportedCell, said: Said) -> ImportedCell:
+def _completed(path: Path, cell: ImportedCell, options: ImportOptions) -> ImportedCell:
     if None not in (cell.layer, cell.ranks, cell.message_bytes):
         return cell
     of = f"{path} does not tell the {{}} of its {cell.pattern}"
     return replace(
         cell,
-        layer=_known(cell.layer, said.layer, of.format("layer"), "--layer tcp"),
-        ranks=_known(cell.ranks, said.ranks, of.format("number of ranks"), "--ranks 4"),
-        message_bytes=_known(cell.message_bytes, said.message_bytes, of.format("message size"), "--message-bytes 64"),
+        layer=_known(cell.layer, options.layer, of.format("layer"), "--layer tcp"),
+        ranks=_known(cell.ranks, options.ranks, of.format("number of ranks"), "--ranks 4"),
+        message_bytes=_known(
+            cell.message_bytes, options.message_bytes, of.format("message size"), "--message-bytes 64"
+        ),
     )
 
 
-def _known(told: Known | None, said: Known | None, otherwise: str, option: str) -> Known:
-    value = said if told is None else told
+def _known(told: Known | None, given: Known | None, otherwise: str, option: str) -> Known:
+    value = given if told is None else told
     if value is None:
         raise UsageError(otherwise, hint=f"say it, {option} for instance")
     return value
@@ -71,14 +73,14 @@ class _Answer:
     is_choice: bool = True
 
 
-def check_said(said: Said, sources: Sequence[Source]) -> list[str]:
-    """Return in a sentence each where texts tell otherwise than is said of others; they stand.
+def check_options(options: ImportOptions, sources: Sequence[Source]) -> list[str]:
+    """Return a warning for each option that contradicts some of the texts and completes others; the texts win.
 
-    UsageError for what is said of nothing: no text leaves it open, and one tells otherwise or none tells of it.
+    UsageError for an option that completes no text and contradicts one, or that no text has a use for.
     """
     warnings = []
     for name, noun in NOUNS.items():
-        value = getattr(said, name)
+        value = getattr(options, name)
         if value is None:
             continue
         option = f"--{name.replace('_', '-')} {value}"
@@ -116,5 +118,5 @@ def _answers(name: str, sources: Iterable[Source]) -> Iterator[_Answer]:
 
 
 def _has_choice(name: str, pattern: Pattern) -> bool:
-    """Whether tests of a pattern may differ in it: a ping-pong is of two ranks whatever is said of the collectives beside it."""
+    """Whether tests of a pattern may differ in it: a ping-pong is of two ranks whatever the collectives beside it have."""
     return name != "ranks" or PATTERNS[pattern].most_ranks is None

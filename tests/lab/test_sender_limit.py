@@ -48,7 +48,8 @@ def test_many_segments_in_one_packet_count_as_many_frames(fabric: EmulatedFabric
     if packet <= LARGEST_PACKET_BYTES:
         on_wire = segments * fabric.wire.wire_bytes(fabric.mtu + 14)
         assert packet_wire_bytes(fabric.wire, fabric.mtu, packet) == on_wire
-        assert counted_bytes(fabric, packet) == pytest.approx(on_wire, rel=0.01)
+        in_the_rest_of_the_slot = 0 if segment % (1 << SLOT_BITS) == 0 else fabric.wire.wire_bytes(TCP_HEADERS + 3)
+        assert 0 <= counted_bytes(fabric, packet) - on_wire < 2 + in_the_rest_of_the_slot
 
 
 @pytest.mark.parametrize("fabric", FABRICS, ids=lambda fabric: fabric.name)

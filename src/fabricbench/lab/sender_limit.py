@@ -30,8 +30,8 @@ QUEUE_BYTES = 4 * 1024 * 1024
 KERNEL_SECONDS = 10.0
 """The kernel answers at once; no start of a lab should hang where it does not."""
 
-SLOT_BITS = 3
-"""Packets are told apart by 8 bytes of length."""
+SLOT_BITS = 2
+"""Packets are told apart by 4 bytes of length, so that whole segments end with a slot wherever 4 divides the MTU."""
 UNIT_BITS = 1
 """The table counts in units of 2 bytes, because its entries have 16 bits and cells make 64 KiB larger than that."""
 LARGEST_PACKET_BYTES = 65_535 + ETHERNET_HEADER_BYTES

@@ -10,11 +10,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from support.calling import Call, call_of
 
 REPOSITORY = Path(__file__).parents[1]
 WHEEL_SECONDS = 420
+
+settings.register_profile("repeatable", derandomize=True)
+settings.register_profile("explore", max_examples=3000, deadline=None)
+settings.load_profile("repeatable")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -26,8 +26,8 @@ from fabricbench.launch.staging import STAGED, NotStaged
 from fabricbench.record.journal import Happened, Journal
 from fabricbench.record.manifest import has_moved, lost_by
 from fabricbench.record.store import Run
+from fabricbench.testbed.model import Fabric, Node, Testbed
 from fabricbench.testbed.model import Launcher as LauncherName
-from fabricbench.testbed.model import Node, Testbed
 from support.execution import Setting
 from support.fake_launcher import FakeLauncher
 
@@ -101,11 +101,11 @@ def test_nodes_fail_one_after_the_other_until_the_rest_can_carry_nothing(four: T
         plan_without(rest, CAMPAIGN, four, {"b": "gone", "d": "gone"}, set(), unix_ns=3)
 
 
-def test_a_test_is_the_same_only_where_its_ranks_are_on_the_nodes_they_were_on():
-    assert not has_moved((0, 1), "abcd", ("d",))
-    assert has_moved((0, 1), "abcd", ("b",))
-    assert not has_moved((0,), "abcd", ("b",))
-    assert has_moved((0, 1, 2, 3), "abcd", ("d",)), "rank 3 is on a now"
+def test_a_test_is_the_same_only_where_its_ranks_are_on_the_nodes_they_were_on(four: Testbed):
+    assert not has_moved((0, 1), four, ("d",))
+    assert has_moved((0, 1), four, ("b",))
+    assert not has_moved((0,), four, ("b",))
+    assert has_moved((0, 1, 2, 3), four, ("d",)), "rank 3 is on a now"
 
 
 class Cluster:
@@ -279,10 +279,10 @@ def test_a_launch_whose_files_do_not_reach_rank_0_fails_and_is_tried_again(
     failing, staged = setting.ids[1], setting.launcher.stage
     reasons = ["a could not be given what a launch needs: no space left"]
 
-    def stage(directory: Path) -> Path:
+    def stage(directory: Path, fabric: Fabric) -> Path:
         if directory.name == failing and reasons:
             raise NotStaged(reasons.pop())
-        return staged(directory)
+        return staged(directory, fabric)
 
     monkeypatch.setattr(setting.launcher, "stage", stage)
     setting.run()
@@ -317,7 +317,7 @@ class Far:
         monkeypatch.setattr(setting.launcher, "stage", self.stage)
         monkeypatch.setattr(setting.launcher, "collect", self.collect)
 
-    def stage(self, directory: Path) -> Path:
+    def stage(self, directory: Path, _fabric: Fabric) -> Path:
         token = f"{directory.name} {len(self.folders)}"
         (directory / STAGED).write_text(token)
         self.folders.add(token)
@@ -364,8 +364,8 @@ def test_a_launch_whose_files_were_half_given_leaves_nothing_there(setting: Sett
     far = Far(setting, monkeypatch, refuses=0)
     given, reasons = far.stage, ["no space left"]
 
-    def stage(directory: Path) -> Path:
-        given(directory)
+    def stage(directory: Path, fabric: Fabric) -> Path:
+        given(directory, fabric)
         if reasons:
             raise NotStaged(reasons.pop())
         return directory

@@ -74,11 +74,11 @@ def rewired(testbed: Testbed, fabric: str, **environment: str) -> Testbed:
 @pytest.mark.mpi
 def test_a_run_whose_launches_take_longer_than_its_budget_ends_with_whole_blocks_and_says_so(tmp_path: Path):
     venue, campaign = Standing(given=local_testbed()), campaign_of(Layer.MPI, blocks=5)
-    plan = plan_run(campaign, venue.testbed(), seed=1).model_copy(update={"budget_seconds": 1.0})
+    plan = plan_run(campaign, venue.testbed(), seed=1).model_copy(update={"budget_seconds": 0.1})
     events: list[Event] = []
     start_run(tmp_path / "run", campaign, venue, plan, notify=events.append, preflight=False)
     (spent,) = [event.text for event in events if isinstance(event, Notice) and "budget" in event.text]
-    assert "the budget of 1 s is spent" in spent
+    assert "is spent: a block took" in spent
     assert "has 2 of 5 blocks; `fabricbench resume" in spent
     run = Run.open(tmp_path / "run")
     assert [side.blocks for side in read_sides([run])] == [[0, 1]] * 2
@@ -93,11 +93,26 @@ def test_a_run_whose_launches_take_longer_than_its_budget_ends_with_whole_blocks
 def lab() -> Iterator[Lab]:
     if lab_support().mode == "none":
         pytest.skip(f"no lab can be had here: {lab_support().reason}")
-    lab = Lab.up(f"test-{secrets.token_hex(4)}", 2, FABRICS, owned=True)
+    lab = Lab.up(f"test-{secrets.token_hex(4)}", 4, FABRICS, owned=True)
     try:
         yield lab
     finally:
         lab.down()
+
+
+@pytest.mark.lab
+@pytest.mark.mpi
+def test_each_fabric_is_measured_over_the_nodes_that_it_joins(tmp_path: Path, lab: Lab):
+    testbed = lab.testbed()
+    sets = zip(testbed.fabrics, (("n0", "n1"), ("n2", "n3")), strict=True)
+    fabrics = tuple(fabric.model_copy(update={"nodes": nodes}) for fabric, nodes in sets)
+    apart = testbed.model_copy(update={"fabrics": fabrics})
+    run, _ = measure(tmp_path / "run", campaign_of(Layer.TCP, Layer.MPI), Standing(given=apart))
+    for launch in run.launches:
+        assert launch.is_valid
+        assert launch.summary.header is not None
+        hosts = tuple(rank.host for rank in launch.summary.header.ranks)
+        assert hosts == run.manifest.testbed.fabric(launch.fabric).nodes
 
 
 @pytest.mark.tour

@@ -32,7 +32,7 @@ class FarNode:
         self.directory.mkdir()
         (self.directory / "plan.json").write_text("the plan")
 
-    def on_node(self, tokens: Sequence[str]) -> list[str]:
+    def in_node(self, _node: str, tokens: Sequence[str]) -> list[str]:
         self.asked.append(tokens[4])
         if tokens[4] == "sees":
             tokens = [*tokens[:5], "/nowhere", tokens[6]]
@@ -41,7 +41,7 @@ class FarNode:
     @property
     def staging(self) -> Staging:
         """What a session has: it knows nothing of those before it."""
-        return Staging("far", self.on_node)
+        return Staging({"far"}, self.in_node)
 
     def breaks(self, how: str) -> None:
         """Let the way be another from now on."""
@@ -60,7 +60,7 @@ def far(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FarNode:
 
 def test_what_a_launch_needs_goes_there_and_what_it_wrote_comes_back_and_nothing_stays(far: FarNode):
     session = far.staging
-    there = session.stage(far.directory)
+    there = session.stage(far.directory, "far")
     assert there.is_relative_to(far.disk)
     assert (there / "plan.json").read_text() == "the plan"
     assert (there.parent.stat().st_mode & 0o777, there.stat().st_mode & 0o777) == (0o700, 0o700)
@@ -73,13 +73,13 @@ def test_what_a_launch_needs_goes_there_and_what_it_wrote_comes_back_and_nothing
     assert far.files == ["out", "plan.json", "records.jsonl"]
     assert (far.directory / "records.jsonl").read_bytes() == written
     assert list(far.disk.iterdir()) == []
-    session.stage(far.directory)
+    session.stage(far.directory, "far")
     assert far.asked.count("sees") == 1, "whether files are shared is tried once a session"
 
 
 def test_a_file_that_only_its_user_may_read_is_so_there_as_well_and_when_it_comes_back(far: FarNode):
     (far.directory / "plan.json").chmod(0o600)
-    there = far.staging.stage(far.directory)
+    there = far.staging.stage(far.directory, "far")
     assert (there / "plan.json").stat().st_mode & 0o777 == 0o600
     far.staging.collect(far.directory)
     assert (far.directory / "plan.json").stat().st_mode & 0o777 == 0o600
@@ -87,14 +87,14 @@ def test_a_file_that_only_its_user_may_read_is_so_there_as_well_and_when_it_come
 
 def test_a_node_that_sees_the_run_directory_gets_nothing(tmp_path: Path):
     (tmp_path / "plan.json").write_text("the plan")
-    session = Staging("near", list)
-    assert session.stage(tmp_path) == tmp_path
+    session = Staging({"near"}, lambda _node, tokens: list(tokens))
+    assert session.stage(tmp_path, "near") == tmp_path
     session.collect(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["plan.json"]
 
 
 def test_what_a_session_that_died_left_there_is_fetched_by_the_next(far: FarNode):
-    there = far.staging.stage(far.directory)
+    there = far.staging.stage(far.directory, "far")
     (there / "records.jsonl").write_text("measured")
     far.staging.collect(far.directory)
     assert (far.directory / "records.jsonl").read_text() == "measured"
@@ -102,7 +102,7 @@ def test_what_a_session_that_died_left_there_is_fetched_by_the_next(far: FarNode
 
 
 def test_a_session_that_died_while_files_took_their_places_goes_on_with_that(far: FarNode):
-    far.staging.stage(far.directory)
+    far.staging.stage(far.directory, "far")
     come, coming = far.directory / COME, far.directory / COMING
     come.mkdir()
     coming.mkdir()
@@ -123,7 +123,7 @@ def test_a_session_that_died_while_files_took_their_places_goes_on_with_that(far
     ],
 )
 def test_a_way_that_breaks_loses_nothing_and_leaves_no_half_of_a_file(far: FarNode, way: str, said: str):
-    there = far.staging.stage(far.directory)
+    there = far.staging.stage(far.directory, "far")
     (there / "records.jsonl").write_bytes(os.urandom(100_000))
     whole = far.way.read_text()
     far.breaks(way.format(disk=far.disk))
@@ -157,7 +157,7 @@ sys.stdout.buffer.write(out)
     ],
 )
 def test_what_comes_back_damaged_is_not_taken_and_stays_there(far: FarNode, tmp_path: Path, way: str, said: str):
-    there = far.staging.stage(far.directory)
+    there = far.staging.stage(far.directory, "far")
     (there / "records.jsonl").write_bytes(os.urandom(100_000))
     (tmp_path / "flip.py").write_text(FLIPPED)
     whole = far.way.read_text()
@@ -172,7 +172,7 @@ def test_what_comes_back_damaged_is_not_taken_and_stays_there(far: FarNode, tmp_
 
 
 def test_a_folder_that_is_not_there_any_more_is_told_and_asked_for_once(far: FarNode):
-    shutil.rmtree(far.staging.stage(far.directory))
+    shutil.rmtree(far.staging.stage(far.directory, "far"))
     with pytest.raises(NotStaged, match="is not on far any more"):
         far.staging.collect(far.directory)
     assert far.asked.count("take") == 1
@@ -183,7 +183,7 @@ def test_a_folder_that_is_not_there_any_more_is_told_and_asked_for_once(far: Far
 def test_a_way_that_hands_on_no_stdin_is_named(far: FarNode):
     far.breaks(f'TMPDIR={far.disk} exec "$@" < /dev/null')
     with pytest.raises(NotStaged, match="bytes came on stdin"):
-        far.staging.stage(far.directory)
+        far.staging.stage(far.directory, "far")
 
 
 def test_a_folder_that_others_may_write_to_is_refused(far: FarNode):
@@ -191,13 +191,17 @@ def test_a_folder_that_others_may_write_to_is_refused(far: FarNode):
     own.mkdir()
     own.chmod(0o777)
     with pytest.raises(NotStaged, match="not a folder of this user's alone"):
-        far.staging.stage(far.directory)
+        far.staging.stage(far.directory, "far")
 
 
-def test_results_on_a_node_that_is_not_rank_0s_any_more_are_left_there(far: FarNode):
-    far.staging.stage(far.directory)
-    with pytest.raises(NotStaged, match="is on far, and rank 0 is on other now"):
-        Staging("other", far.on_node).collect(far.directory)
+def test_results_on_a_node_that_is_not_the_testbeds_are_left_there(far: FarNode):
+    far.staging.stage(far.directory, "far")
+    asked = len(far.asked)
+    other = Staging({"other"}, far.in_node)
+    with pytest.raises(NotStaged, match="is on far, which is no node of the testbed now"):
+        other.collect(far.directory)
+    assert other.silent_seconds(far.directory, []) is None
+    assert len(far.asked) == asked, "a run of another's would say where to log in"
 
 
 def test_an_archive_whose_names_lead_out_is_refused(tmp_path: Path):
@@ -213,7 +217,7 @@ def test_how_long_nothing_has_grown_there_is_told_by_its_own_clock(far: FarNode)
     session = far.staging
     records = [far.directory / "records.jsonl"]
     assert session.silent_seconds(far.directory, records) is None
-    there = session.stage(far.directory)
+    there = session.stage(far.directory, "far")
     assert session.silent_seconds(far.directory, records) is None, "nothing has been written yet"
     (there / "records.jsonl").write_text("x")
     os.utime(there / "records.jsonl", (time.time() - 100, time.time() - 100))

@@ -25,6 +25,7 @@ from fabricbench.analysis.findings import (
     Replication,
 )
 from fabricbench.analysis.findings.doubts import Doubt, escaped, together, whole
+from fabricbench.analysis.findings.plot import NODES
 from fabricbench.analysis.headline import RUNS_OF_EACH, as_on_screen, next_steps, write_headline
 from fabricbench.analysis.hosts import quiet_words, system_words
 from fabricbench.analysis.instrument import doubt_of, impossible, impossible_launches, tolerated
@@ -168,7 +169,13 @@ def analyse(
                     runs_to_give=None if is_change or len(every_run) == 1 else RUNS_OF_EACH,
                     testbed=testbed_arguments(manifest),
                 ),
-                "evidence": bounded(headline.evidence, marks, len(sides), is_busy=bool(busy)),
+                "evidence": bounded(
+                    headline.evidence,
+                    marks,
+                    len(sides),
+                    is_busy=bool(busy),
+                    nodes={side.name: side.traits[NODES] for side in sides if side.traits and not side.factors},
+                ),
                 "system": system_words([run.manifest for run in every_run] if configurations else [manifest]),
                 **reproduction(every_run, is_brief=bool(configurations)),
                 "conditions": _conditions(

@@ -17,7 +17,7 @@ from fabricbench.testbed.differences import MISSING, PASSING
 from fabricbench.testbed.model import Fabric
 from fabricbench.testbed.preflight_result import folded
 
-PLACES = ("interface", "subnet")
+PLACES = ("interface", "subnet", "nodes")
 """Two conditions in one run are two entries, each in its own place: that is not what was varied."""
 NOT_SET = "not set"
 OF_ANOTHER_MACHINE = ("cpu.model", "cpu.logical", "kernel.release")

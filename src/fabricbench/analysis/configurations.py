@@ -13,15 +13,14 @@ from pathlib import Path
 
 from fabricbench.analysis.change import fabric_settings
 from fabricbench.analysis.findings.plot import BOARD, FABRIC, KERNEL, MPI, NODES, PROCESSOR, RUN
+from fabricbench.analysis.machines import machine_traits, of_machines
 from fabricbench.analysis.measured import Configuration, Side
 from fabricbench.analysis.sides import check_copies
 from fabricbench.analysis.wording import enumeration
 from fabricbench.errors import UsageError
 from fabricbench.quantity import count
 from fabricbench.record.store import Run
-from fabricbench.testbed.differences import MISSING
 from fabricbench.testbed.model import Fabric, mpi_of
-from fabricbench.testbed.preflight_result import folded
 from fabricbench.testbed.short_names import short_kernel, short_mpi, short_processor
 
 NAME = "configuration"
@@ -30,7 +29,7 @@ FIRST = (NAME, PROCESSOR, BOARD, FABRIC, MPI, KERNEL)
 """In the order in which a name has them; then the settings of the fabric, the nodes, and the run."""
 STUDIED = (PROCESSOR, FABRIC)
 """Named wherever they differ, even if others tell all sides apart; but where whoever compares gave names."""
-OF_PLACE = ("interface", "subnet", "network", "condition")
+OF_PLACE = ("interface", "subnet", "nodes", "network", "condition")
 """Of what a fabric is told: where it is found, and what other traits say."""
 SELF_EVIDENT = (NAME, BOARD, FABRIC, NODES, RUN)
 """Whose values need no word that says what they are."""
@@ -93,23 +92,23 @@ def traits_of_run(run: Run, fabric: str) -> Traits:
     """Return what is known of a fabric of a run and of the machines there, by name, without what is not known."""
     manifest = run.manifest
     testbed, one = manifest.testbed, manifest.testbed.fabric(fabric)
-    hosts = [facts for facts in manifest.inventory.values() if MISSING not in facts]
-
-    def of_hosts(fact: str) -> str:
-        return enumeration(sorted({facts[fact] for facts in hosts if facts.get(fact)}))
-
+    machines = machine_traits(run, one)
     asked = mpi_of(testbed.mpis, one)
     libraries = {launch.summary.facts.conditions.get("mpi", "") for launch in run.launches if launch.fabric == fabric}
-    library = enumeration(sorted(libraries - {""})) or of_hosts("mpi.version") or manifest.versions.get("mpi", "")
+    library = (
+        enumeration(sorted(libraries - {""}))
+        or of_machines(run, one)("mpi.version")
+        or manifest.versions.get("mpi", "")
+    )
     settings = {what: text for what, text in fabric_settings(one, OF_PLACE).items() if what not in FIRST}
     found = {
-        PROCESSOR: of_hosts("cpu.model"),
-        BOARD: of_hosts("board"),
+        PROCESSOR: machines[PROCESSOR],
+        BOARD: machines[BOARD],
         FABRIC: fabric,
         MPI: ": ".join(filter(None, ("" if asked is None else asked.name, library))),
-        KERNEL: of_hosts("kernel.release"),
+        KERNEL: machines[KERNEL],
         **settings,
-        NODES: folded(node.name for node in testbed.nodes),
+        NODES: machines[NODES],
     }
     return {what: text for what, text in found.items() if text and text != "none"}
 
@@ -187,7 +186,7 @@ SHORTENED: Mapping[str, Callable[[str], str]] = {
 
 def hidden_differences(sides: Sequence[Side]) -> Iterator[str]:
     """Yield what sides differ in besides what they are called by: it is in every ratio between them."""
-    every = [dict(side.traits) for side in sides if side.factors]
+    every = [dict(side.traits) for side in sides]
     named = {what for side in sides for what in side.factors}
     for what in _in_order(every):
         values: dict[str, list[str]] = {}

@@ -106,8 +106,12 @@ def _prices(table: DecisionTable, sides: Sequence[Side]) -> tuple[dict[str, Fabr
 
 
 def nodes_bought(table: DecisionTable, side: Side) -> int:
-    """Return for how many nodes one buys: as many as the testbed has, where the table does not say."""
-    return table.nodes or len(side.run.manifest.testbed.nodes)
+    """Return for how many nodes one buys: as many as it was measured on, where the table does not say."""
+    return table.nodes or _measured_on(side)
+
+
+def _measured_on(side: Side) -> int:
+    return len(side.run.manifest.testbed.nodes_of(side.fabric))
 
 
 class _Scored:
@@ -231,7 +235,7 @@ def _of_conditions(sides: Sequence[Side]) -> list[str]:
 
 def _other_size(side: Side, nodes: int) -> list[str]:
     """Return what to know where more or fewer nodes are bought than were measured on."""
-    measured = len(side.run.manifest.testbed.nodes)
+    measured = _measured_on(side)
     if nodes == measured:
         return []
     return [

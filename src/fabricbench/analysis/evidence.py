@@ -40,13 +40,21 @@ def evidence_of(effects: Sequence[Effect]) -> tuple[Evidence, ...]:
 
 
 def bounded(
-    lines: Sequence[Evidence], marks: Mapping[Origin, Collection[str]], fabrics: int, *, is_busy: bool
+    lines: Sequence[Evidence],
+    marks: Mapping[Origin, Collection[str]],
+    fabrics: int,
+    *,
+    is_busy: bool,
+    nodes: Mapping[str, str],
 ) -> tuple[Evidence, ...]:
     """Return the evidence with what numbers of such marks are of, before the counts, in at most MOST_LINES.
 
-    `is_busy`: the machine that they were measured on was.
+    `is_busy`: the machine that they were measured on was. `nodes` are those of each fabric, where they are not the same.
     """
     bounds = [_bound(mark, names, fabrics, is_busy=is_busy) for mark, names in marks.items()]
+    if nodes:
+        places = "; ".join(f"{name} on {of}" for name, of in nodes.items())
+        bounds.append(f"On different nodes ({places}): what these differ in is in every ratio.")
     graver, counts = lines[:-1], lines[-1:]
     told = [*graver, *([Evidence(words=" ".join(bounds))] if bounds else []), *counts]
     if len(told) > MOST_LINES:

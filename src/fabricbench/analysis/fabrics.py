@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fabricbench.analysis.findings import FabricFacts, Origin, Proof
+from fabricbench.analysis.findings.plot import NODES
 from fabricbench.analysis.measured import Side
 from fabricbench.testbed.model import mpi_of
 
@@ -26,6 +27,7 @@ def fabric_facts(side: Side, letter: str) -> FabricFacts:
         origin=origin,
         proof=_proof(side),
         mpi=_mpi(side),
+        nodes="" if side.factors else side.traits.get(NODES, ""),
     )
 
 

@@ -188,7 +188,8 @@ class Configuration:
     """What is to become a side: what it is called, its fabric, and the runs that measured it.
 
     `factors` are what it is called by, the value of each by its trait, where it is one of several that nobody put in an order:
-    without them it is a fabric of a run, or one before or after a change. `traits` are all that is known of it.
+    without them it is a fabric of a run, or one before or after a change. `traits` are all that is known of it; of a fabric of
+    a run its machines, where others of the run are on other nodes.
     """
 
     name: str

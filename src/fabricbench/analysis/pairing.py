@@ -68,7 +68,7 @@ class Pairing:
     @property
     def is_one_machine(self) -> bool:
         """Whether nothing is known by which the machines differ, so that memory is a control."""
-        return self.is_paired or all(self.a.traits.get(name) == self.b.traits.get(name) for name in OF_MACHINES)
+        return all(self.a.traits.get(name) == self.b.traits.get(name) for name in OF_MACHINES)
 
     @property
     def single_runs(self) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ import polars as pl
 
 from fabricbench.analysis.cell_parts import Keys, Named, Parts, failures, read_rows, read_samples, whole
 from fabricbench.analysis.findings import CellKey
+from fabricbench.analysis.machines import machine_traits
 from fabricbench.analysis.measured import (
     AFTER,
     BEFORE,
@@ -76,8 +77,15 @@ def read_sides(
     if configurations:
         return _read(configurations)
     if len(runs) == 1 and not before and not after:
-        fabrics = [fabric.name for fabric in runs[0].manifest.testbed.fabrics]
-        return _read([Configuration(name, name, (runs[0],)) for name in fabrics], wanted)
+        testbed = runs[0].manifest.testbed
+        are_apart = len(testbed.node_sets) > 1
+        return _read(
+            [
+                Configuration(one.name, one.name, (runs[0],), traits=machine_traits(runs[0], one) if are_apart else {})
+                for one in testbed.fabrics
+            ],
+            wanted,
+        )
     if len(runs) == 2 and not before and not after:
         before, after = runs[:1], runs[1:]
     elif runs or not before or not after:

@@ -172,8 +172,8 @@ class Attempts:
         write_secret_plan(directory, plan)
         start = start_of(launch, self._plan)
         start.stage(directory)
-        there = self._launcher.stage(directory)
         fabric, ranks = self._plan.fabric(launch.fabric), self._plan.ranks_of(launch)
+        there = self._launcher.stage(directory, fabric)
         command = self._launcher.command(
             fabric, start.program(there, self._launcher.meeting_address(fabric)), directory, ranks
         )

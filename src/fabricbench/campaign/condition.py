@@ -148,6 +148,11 @@ def _side(fabric: Fabric, condition: Condition, testbed: Testbed) -> Fabric:
             hint=f"build the lab with `mtu={condition.mtu}` behind the fabric: lab:PRESET:mtu={condition.mtu}",
         )
     asked = {setting.name: str(setting.value) for setting in condition.settings_on(fabric)}
+    if asked and len(testbed.joined_by(fabric)) < len(testbed.nodes):
+        raise UsageError(
+            f"condition {condition.name} sets {', '.join(asked)} of hosts, and {fabric.name} joins only some nodes",
+            hint="settings are brought to every node: measure the fabric by a testbed of its own nodes",
+        )
     of_mpi: Mapping[str, Any] = {
         **({"mpi": condition.mpi} if condition.mpi else {}),
         **({"transport": condition.transport} if condition.transport is not None else {}),

@@ -1,6 +1,7 @@
 """Who takes part in a cell: which ranks, on which hosts. Pure.
 
-Ranks are placed one on each host in the testbed's order, and around again where there are more: rank i on host i modulo the hosts.
+Ranks are placed one on each host of a fabric in the testbed's order, and around again where there are more: rank i on host i modulo
+the hosts.
 A testbed's `ranks_per_node` is what a node seats at most; workloads fill their nodes with so many.
 The members of a pattern are on different hosts, else what they exchange would not cross the fabric; only where all ranks share
 this machine (`local`) are they all on one. A congestor has ranks of its own, on hosts that the cell leaves idle first, beside its
@@ -27,12 +28,15 @@ class Seats:
 
     def __init__(self, testbed: Testbed) -> None:
         self._is_one_machine = testbed.launcher is Launcher.LOCAL
-        self._hosts = [node.name for node in testbed.nodes]
+        self._hosts = [node.name for node in testbed.nodes_of(testbed.fabrics[0])]
         self._most = testbed.layout.ranks_per_node
         on_this_machine = self._most or RANKS_ON_THIS_MACHINE
         self.number = min(RANKS_ON_THIS_MACHINE, on_this_machine) if self._is_one_machine else len(self._hosts)
+        own = " on every fabric" if len(testbed.node_sets) > 1 else ""
         self.words = (
-            f"this machine seats {self.number}" if self._is_one_machine else f"it has {_count(self.number, 'node')}"
+            f"this machine seats {self.number}"
+            if self._is_one_machine
+            else f"it has {_count(self.number, 'node')}{own}"
         )
         self.of_workload = on_this_machine if self._is_one_machine else len(self._hosts) * (self._most or 1)
         """How many ranks of a workload there are places for."""

@@ -272,6 +272,8 @@ def plan_without(
     if len(lost) >= len(testbed.nodes):
         raise UsageError("no node is left")
     rest = testbed.without(lost)
+    if bare := [fabric.name for fabric in rest.fabrics if not rest.joined_by(fabric)]:
+        raise UsageError(f"no node of fabric {', '.join(bare)} is left")
     blocks = {launch.block for launch in plan.launches}
     kept = blocks - {launch.block for launch in plan.launches if launch.launch_id not in finished}
     asked = campaign.model_copy(update={"unfit": "leave out"})

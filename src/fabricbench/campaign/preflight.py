@@ -40,7 +40,7 @@ from fabricbench.settings.agent import Told
 from fabricbench.settings.session import examine_nodes
 from fabricbench.testbed.advice import with_load
 from fabricbench.testbed.allowance import read_allowance
-from fabricbench.testbed.differences import as_findings, find_differences
+from fabricbench.testbed.differences import as_findings, differences_in
 from fabricbench.testbed.doctor import find_mpi
 from fabricbench.testbed.model import Lost, Mpi, Testbed, mpi_of
 from fabricbench.testbed.names import LOOK_UP_SECONDS, look_up_all
@@ -126,7 +126,7 @@ def look_at_nodes(
     mpi = {name: one.inventory.get("mpi.version", "") for name, one in answers.items() if isinstance(one, NodeAnswer)}
     found = judge(testbed, facts, needed, Known(mpi, addresses_of(testbed)))
     inventories = {name: one.inventory for name, one in answers.items() if isinstance(one, NodeAnswer)}
-    findings = (*found.findings, *as_findings(find_differences(inventories)))
+    findings = (*found.findings, *as_findings(differences_in(testbed, inventories)))
     lost = launcher.lost() or launcher.stopped()
     if lost is not None:
         findings = (_of_lost(lost), *findings)
@@ -196,7 +196,7 @@ def _most_ranks(plan: RunPlan | None) -> int:
 
 def _ranks_on_a_node(plan: RunPlan | None, testbed: Testbed) -> int:
     """Return the most that a launch starts on one machine: nodes that are not machines share this one."""
-    nodes = len(testbed.nodes) if testbed.launcher.is_cluster else 1
+    nodes = testbed.seats if testbed.launcher.is_cluster else 1
     return -(-_most_ranks(plan) // nodes)
 
 

@@ -68,7 +68,7 @@ class Looked:
         if any(not one.node for one in wrong):
             return ()
         bad = {one.node for one in wrong}
-        return tuple(node.name for node in self.testbed.nodes if node.name not in bad)
+        return tuple(node.name for node in self.testbed.joined_by(fabric) if node.name not in bad)
 
 
 def look_at_testbed(place: Standing, notify: Notify) -> Looked:

@@ -109,8 +109,7 @@ class Standing(Model):
             case LauncherName.SLURM:
                 return SlurmLauncher(starter, self.given)
             case LauncherName.LAB:
-                lab, nodes = Lab.open(str(self.given.lab)), [node.name for node in self.given.nodes]
-                return LabLauncher(lab, starter, yield_library(), layout, nodes)
+                return LabLauncher(Lab.open(str(self.given.lab)), starter, yield_library(), layout, self.given)
 
     def check(self) -> None:
         """Raise EnvironmentLacks where the starter needs a batch job and this runs in none."""

@@ -31,6 +31,7 @@ from fabricbench.model import Layer
 from fabricbench.quantity import count, format_bytes, format_duration, format_seconds
 from fabricbench.table import as_text, table
 from fabricbench.testbed.model import Launcher
+from fabricbench.testbed.preflight_result import folded
 
 if TYPE_CHECKING:
     from fabricbench.campaign.order import LaunchPlan
@@ -172,6 +173,9 @@ def _lines(
     fabrics = ", ".join(fabric.name for fabric in plan.fabrics)
     noun = "fabric" if len(plan.fabrics) == 1 else "fabrics"
     yield f"campaign {plan.campaign} on {testbed.name}: {count(len(testbed.nodes), 'node')}, {noun} {fabrics}"
+    if len(testbed.node_sets) > 1:
+        for nodes, names in testbed.node_sets.items():
+            yield f"  {', '.join(names)} on {folded(nodes)}"
     yield (
         f"{count(plan.blocks, 'block')}, {count(len(plan.launches), 'launch')} of {_ranks(plan)}, "
         f"{count(len(plan.cells), 'test')}, "

@@ -202,7 +202,7 @@ def _opened(directory: Path) -> Run | None:
 def _with_left_out(checked: FabricChecked | None, name: str, looked: Looked) -> FabricChecked:
     fabric = looked.testbed.fabric(name)
     sound = set(looked.sound_nodes(fabric))
-    left_out = tuple(node.name for node in looked.testbed.nodes if node.name not in sound)
+    left_out = tuple(node.name for node in looked.testbed.joined_by(fabric) if node.name not in sound)
     if checked is None:
         why = (
             "no interface: nothing crosses a network"

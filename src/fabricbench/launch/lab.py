@@ -67,25 +67,27 @@ class LabLauncher(OnThisMachine):
         starter: MpiStarter,
         preload: Path | None,
         layout: Layout | None = None,
-        nodes: Sequence[str] = (),
+        testbed: Testbed | None = None,
     ) -> None:
-        """Start ranks on all nodes of the lab, or on these of them."""
+        """Start ranks on all nodes of the lab, or on those of a `testbed` that is a part of it."""
         self._lab = lab
-        self._nodes = tuple(nodes) or tuple(node.name for node in lab.testbed().nodes)
+        self._testbed = testbed or lab.testbed()
         self._starter = starter
         self._preload = preload
         self._layout = layout or Layout()
 
     def command(self, fabric: Fabric, program: Sequence[str], directory: Path, ranks: int) -> Command:
         """Return what runs a program in the lab. The guard runs inside, where it can adopt and end what the starter leaves."""
-        inside = guarded(self._starter.tokens(self._placement(ranks), fabric, program))
-        tokens = self._lab.command_in(self._nodes[0], inside, working_directory=directory, environment={})
+        placement = self._placement(fabric, ranks)
+        inside = guarded(self._starter.tokens(placement, fabric, program))
+        tokens = self._lab.command_in(placement.hosts[0], inside, working_directory=directory, environment={})
         cleared = self._starter.foreign(fabric).names
         return Command(tuple(tokens), directory, cleared=cleared, beside=self._lab.processes(fabric.of_network))
 
     def meeting_address(self, fabric: Fabric) -> str:
         """Return the first node's address on the fabric."""
-        return meeting_address(next(node for node in self._lab.testbed().nodes if node.name == self._nodes[0]), fabric)
+        first = self._testbed.nodes_of(fabric)[0].name
+        return meeting_address(next(node for node in self._lab.testbed().nodes if node.name == first), fabric)
 
     def in_node(self, node: str, tokens: Sequence[str]) -> list[str]:
         """Return the tokens that run something in a node."""
@@ -93,12 +95,12 @@ class LabLauncher(OnThisMachine):
 
     def conditions(self, fabric: Fabric) -> Mapping[str, str]:
         """Return how ranks are started and how they wait."""
-        return self._starter.conditions(self._placement(1), fabric)
+        return self._starter.conditions(self._placement(fabric, 1), fabric)
 
-    def _placement(self, ranks: int) -> Placement:
+    def _placement(self, fabric: Fabric, ranks: int) -> Placement:
         return Placement(
             ranks=ranks,
-            hosts=self._nodes[:ranks],
+            hosts=tuple(node.name for node in self._testbed.nodes_of(fabric)[:ranks]),
             layout=self._layout,
             agent=self._lab.agent,
             control_interface=self._lab.control_interface,

@@ -57,8 +57,8 @@ class Launcher(Protocol):
     def conditions(self, fabric: Fabric) -> Mapping[str, str]:
         """Return what a reader must know of how programs are started on that fabric: what -> fact."""
 
-    def stage(self, directory: Path) -> Path:
-        """Return a launch's directory as rank 0 sees it, with all that is in it; NotStaged where its node cannot be given that."""
+    def stage(self, directory: Path, fabric: Fabric) -> Path:
+        """Return the directory of a launch on a fabric as rank 0 sees it, with all that is in it; NotStaged where it cannot."""
 
     def collect(self, directory: Path) -> None:
         """Bring what a launch left on rank 0's node into its directory, if it is not there; NotStaged where it cannot be had."""
@@ -93,7 +93,7 @@ def meeting_address(node: Node, fabric: Fabric) -> str:
 class OnThisMachine:
     """What launchers share whose nodes are all on this machine: rank 0 sees every file that is here, and no node fails alone."""
 
-    def stage(self, directory: Path) -> Path:
+    def stage(self, directory: Path, _fabric: Fabric) -> Path:
         """Return the directory itself."""
         return directory
 

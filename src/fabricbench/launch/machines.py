@@ -36,39 +36,33 @@ class MachinesApart(RealMachines):
 
     def command(self, fabric: Fabric, program: Sequence[str], directory: Path, ranks: int) -> Command:
         """Return what runs a program over the nodes."""
-        placement = self._placement(ranks)
+        placement = self._placement(fabric, ranks)
         tokens = guarded(self._starter.tokens(placement, fabric, program))
         return Command(tokens, directory, cleared=self._starter.foreign(fabric, placement).names, is_here=False)
 
     def meeting_address(self, fabric: Fabric) -> str:
         """Return the first node's address on the fabric, where the testbed tells it, else its name."""
-        return meeting_address(self._testbed.nodes[0], fabric)
+        return meeting_address(self._testbed.nodes_of(fabric)[0], fabric)
 
     def conditions(self, fabric: Fabric) -> Mapping[str, str]:
         """Return how ranks are started."""
-        return self._starter.conditions(self._placement(1), fabric)
+        return self._starter.conditions(self._placement(fabric, 1), fabric)
 
-    def _placement(self, ranks: int) -> Placement:
-        hosts = tuple(node.name for node in self._testbed.nodes[:ranks])
+    def _placement(self, fabric: Fabric, ranks: int) -> Placement:
+        hosts = tuple(node.name for node in self._testbed.nodes_of(fabric)[:ranks])
         return Placement(ranks, hosts, self._testbed.layout)
 
     @abstractmethod
     def in_node(self, node: str, tokens: Sequence[str]) -> list[str]:
         """Return the tokens that run something else on a node, its stdin and stdout being theirs."""
 
-    @property
-    def node_of_rank_0(self) -> str:
-        """The node that reads what a launch needs and writes what it measures."""
-        return self._testbed.nodes[0].name
-
     @cached_property
     def _staging(self) -> Staging:
-        node = self.node_of_rank_0
-        return Staging(node, lambda tokens: self.in_node(node, tokens))
+        return Staging({node.name for node in self._testbed.nodes}, self.in_node)
 
-    def stage(self, directory: Path) -> Path:
+    def stage(self, directory: Path, fabric: Fabric) -> Path:
         """Return the directory as rank 0 sees it: itself where its node does, else a folder of the launch's own there."""
-        return self._staging.stage(directory)
+        return self._staging.stage(directory, self._testbed.nodes_of(fabric)[0].name)
 
     def collect(self, directory: Path) -> None:
         """Bring back what is in that folder."""

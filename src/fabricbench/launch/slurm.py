@@ -67,7 +67,7 @@ class SlurmLauncher(MachinesApart):
             return  # what the testbed's own tokens start is its own matter
         for fabric in self._testbed.fabrics:
             starter = self._starter.of(fabric)
-            wanted = srun.plugin_of(starter.tokens(self._placement(1), fabric, ()))
+            wanted = srun.plugin_of(starter.tokens(self._placement(fabric, 1), fabric, ()))
             there = _plugins(starter.program)
             if there and wanted not in there:
                 raise EnvironmentLacks(

@@ -12,7 +12,7 @@ import secrets
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -49,24 +49,24 @@ class _GoneError(NotStaged):
 
 
 class Staging:
-    """Files between here and one node. `on_node` gives the tokens that run others there, with stdin and stdout handed on."""
+    """Files between here and these nodes. `in_node` gives the tokens that run others on one, with stdin and stdout handed on."""
 
-    def __init__(self, node: str, on_node: Callable[[Sequence[str]], list[str]]) -> None:
-        self._node = node
-        self._on_node = on_node
-        self._is_shared: bool | None = None
+    def __init__(self, nodes: Collection[str], in_node: Callable[[str, Sequence[str]], list[str]]) -> None:
+        self._nodes = nodes
+        self._in_node = in_node
+        self._is_shared: dict[str, bool] = {}
 
-    def stage(self, directory: Path) -> Path:
-        """Return a launch's directory as rank 0 sees it, with all that is in it. Raises NotStaged."""
-        if self._sees(directory):
+    def stage(self, directory: Path, node: str) -> Path:
+        """Return a launch's directory as rank 0 sees it, which is on that node, with all that is in it. Raises NotStaged."""
+        if self._sees(node, directory):
             return directory
         token = secrets.token_hex(8)
-        replace_text(directory / STAGED, json.dumps({"node": self._node, "token": token}) + "\n")
+        replace_text(directory / STAGED, json.dumps({"node": node, "token": token}) + "\n")
         with TemporaryFile() as packed:
             folder.pack(directory, packed)
             size = packed.tell()
-            answer = self._ask("put", token, str(size), given=packed)
-        return Path(str(self._of(answer, "folder")))
+            answer = self._ask(node, "put", token, str(size), given=packed)
+        return Path(str(_of(node, answer, "folder")))
 
     def collect(self, directory: Path, *, tries: int = TRIES) -> None:
         """Bring back what a launch left on the node, whole or not at all, and remove it there; nothing if it was not staged.
@@ -77,12 +77,10 @@ class Staging:
         if not staged.exists():
             return
         _move_to_its_place(directory)
-        node, token = _told(staged)
-        if node != self._node:
-            raise NotStaged(f"what it wrote is on {node}, and rank 0 is on {self._node} now")
+        node, token = self._told(staged)
         for left in reversed(range(tries)):
             try:
-                self._take(token, directory)
+                self._take(node, token, directory)
                 break
             except _GoneError:
                 staged.unlink()
@@ -92,7 +90,7 @@ class Staging:
                     raise
                 time.sleep(PAUSE_SECONDS)
         with suppress(NotStaged):  # all of it is here: a folder that stays there costs space only
-            self._ask("drop", token)
+            self._ask(node, "drop", token)
         staged.unlink()
 
     def silent_seconds(self, directory: Path, paths: Iterable[Path]) -> float | None:
@@ -100,68 +98,64 @@ class Staging:
         staged = directory / STAGED
         if not staged.exists():
             return None
-        _, token = _told(staged)
         try:
+            node, token = self._told(staged)
             names = (path.relative_to(directory).as_posix() for path in paths)
-            seconds = self._of(self._ask("silent", token, *names), "seconds")
+            seconds = _of(node, self._ask(node, "silent", token, *names), "seconds")
         except NotStaged:
             return None
         return None if seconds is None else float(seconds)
 
-    def _read(self, line: bytes) -> dict[str, Any]:
+    def _told(self, staged: Path) -> tuple[str, str]:
         try:
-            found = json.loads(line)
-        except ValueError as error:
-            raise NotStaged(f"the answer of {self._node} cannot be read: {error}") from error
-        if not isinstance(found, dict):
-            raise NotStaged(f"the answer of {self._node} cannot be read: {line[:80]!r}")
-        return found
+            found = json.loads(read_file(staged))
+            node, token = str(found["node"]), str(found["token"])
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+            raise NotStaged(f"{staged} cannot be read: {error}") from error
+        if node not in self._nodes:
+            raise NotStaged(f"what it wrote is on {node}, which is no node of the testbed now")
+        return node, token
 
-    def _of(self, answer: dict[str, Any], what: str) -> Any:
-        if what not in answer:
-            raise NotStaged(f"the answer of {self._node} lacks {what!r}: another version of fabricbench is there")
-        return answer[what]
-
-    def _sees(self, directory: Path) -> bool:
-        """Tell whether the node sees a file that is written here now: tried once, whatever anybody believes."""
-        if self._is_shared is None:
+    def _sees(self, node: str, directory: Path) -> bool:
+        """Tell whether a node sees a file that is written here now: tried once, whatever anybody believes."""
+        if node not in self._is_shared:
             content = secrets.token_hex(16)
             nonce = directory / NONCE
             replace_text(nonce, content)
             try:
-                self._is_shared = bool(self._of(self._ask("sees", str(nonce), content), "is_seen"))
+                self._is_shared[node] = bool(_of(node, self._ask(node, "sees", str(nonce), content), "is_seen"))
             finally:
                 nonce.unlink(missing_ok=True)
-        return self._is_shared
+        return self._is_shared[node]
 
-    def _take(self, token: str, directory: Path) -> None:
+    def _take(self, node: str, token: str, directory: Path) -> None:
         with TemporaryFile(dir=directory) as taken:
-            answer = self._ask("take", token, taken=taken)
+            answer = self._ask(node, "take", token, taken=taken)
             if answer.get("is_gone"):
-                raise _GoneError(f"what it wrote is not on {self._node} any more: its temporary files were removed")
-            size, begin = int(self._of(answer, "size")), taken.tell()
+                raise _GoneError(f"what it wrote is not on {node} any more: its temporary files were removed")
+            size, begin = int(_of(node, answer, "size")), taken.tell()
             found = taken.seek(0, 2) - begin
             if found < size:
-                raise NotStaged(f"{found} of {size} bytes came back from {self._node}")
+                raise NotStaged(f"{found} of {size} bytes came back from {node}")
             taken.seek(begin)
-            if folder.sha256_of(taken) != self._of(answer, "sha256"):
-                raise NotStaged(f"what came back from {self._node} is damaged: it stays there")
+            if folder.sha256_of(taken) != _of(node, answer, "sha256"):
+                raise NotStaged(f"what came back from {node} is damaged: it stays there")
             taken.seek(begin)
             shutil.rmtree(directory / COMING, ignore_errors=True)
             (directory / COMING).mkdir()
             try:
                 folder.unpack(taken, directory / COMING)
             except ValueError as error:  # OSError is this machine's own: its disk is full, say
-                raise NotStaged(f"what came back from {self._node} cannot be read: {error}") from error
+                raise NotStaged(f"what came back from {node} cannot be read: {error}") from error
         (directory / COMING).rename(directory / COME)
         synced(directory)
         _move_to_its_place(directory)
 
     def _ask(
-        self, action: str, *arguments: str, given: BinaryIO | None = None, taken: BinaryIO | None = None
+        self, node: str, action: str, *arguments: str, given: BinaryIO | None = None, taken: BinaryIO | None = None
     ) -> dict[str, Any]:
         """Return the node's answer; what follows it is left in `taken`, which stands behind the answer's line then."""
-        tokens = self._on_node([sys.executable, "-I", "-S", folder.__file__, action, *arguments])
+        tokens = self._in_node(node, [sys.executable, "-I", "-S", folder.__file__, action, *arguments])
         seconds = TRANSFER_SECONDS if action in ("put", "take") else ASK_SECONDS
         with TemporaryFile() as spare:
             out = spare if taken is None else taken
@@ -170,13 +164,29 @@ class Staging:
             answer = ask_one(tokens, seconds, given=given, taken=out)
             line = _after_mark(out)
             if answer.exit_code == 0 and line is not None:
-                return self._read(line)
+                return _read(node, line)
         said = answer.problem or (answer.stderr.strip().splitlines() or [f"exit code {answer.exit_code}"])[-1]
         what = {"sees": "asked whether it sees the run directory", "put": "given what a launch needs"}
         raise NotStaged(
-            f"{self._node} could not be {what.get(action, 'asked for what a launch wrote')}: {said}",
-            hint=f"make a command on {self._node} work from here, with its stdin and stdout: `{tokens[0]} ...`",
+            f"{node} could not be {what.get(action, 'asked for what a launch wrote')}: {said}",
+            hint=f"make a command on {node} work from here, with its stdin and stdout: `{tokens[0]} ...`",
         )
+
+
+def _read(node: str, line: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(line)
+    except ValueError as error:
+        raise NotStaged(f"the answer of {node} cannot be read: {error}") from error
+    if not isinstance(found, dict):
+        raise NotStaged(f"the answer of {node} cannot be read: {line[:80]!r}")
+    return found
+
+
+def _of(node: str, answer: dict[str, Any], what: str) -> Any:
+    if what not in answer:
+        raise NotStaged(f"the answer of {node} lacks {what!r}: another version of fabricbench is there")
+    return answer[what]
 
 
 def _after_mark(file: BinaryIO) -> bytes | None:
@@ -187,14 +197,6 @@ def _after_mark(file: BinaryIO) -> bytes | None:
         if mark:
             return rest
     return None
-
-
-def _told(staged: Path) -> tuple[str, str]:
-    try:
-        found = json.loads(read_file(staged))
-        return str(found["node"]), str(found["token"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise NotStaged(f"{staged} cannot be read: {error}") from error
 
 
 def _move_to_its_place(directory: Path) -> None:

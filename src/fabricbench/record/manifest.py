@@ -84,10 +84,19 @@ def may_grow(manifest: Manifest, blocks: int) -> bool:
     return not manifest.is_final and not gave_up_blocks(manifest.losses, last) and blocks <= MOST_BLOCKS
 
 
-def has_moved(ranks: Iterable[int], nodes: Sequence[str], lost: Collection[str]) -> bool:
-    """Tell whether some of these ranks are on other nodes where `lost` are missing: rank i is on node i modulo the nodes."""
-    rest = [node for node in nodes if node not in lost]
-    return any(nodes[rank % len(nodes)] != rest[rank % len(rest)] for rank in ranks)
+def has_moved(ranks: Iterable[int], testbed: Testbed, lost: Collection[str]) -> bool:
+    """Tell whether some of these ranks are on other nodes of some fabric where `lost` are missing.
+
+    Rank i is on node i of the fabric's, modulo their number.
+    """
+    ranks, rest = tuple(ranks), testbed.without(lost)
+    if not rest.seats:
+        return True
+    for fabric in testbed.fabrics:
+        before, after = testbed.nodes_of(fabric), rest.nodes_of(fabric)
+        if any(before[rank % len(before)] != after[rank % len(after)] for rank in ranks):
+            return True
+    return False
 
 
 class Manifest(Model):

@@ -326,7 +326,7 @@ class Run:
 
     def _on_their_nodes(self, cells: pl.DataFrame, blocks: Sequence[int]) -> pl.DataFrame:
         """Return cells of these blocks with the nodes that they lacked, and with the words of today for what tells them apart."""
-        nodes = [node.name for node in self.manifest.testbed.nodes]
+        testbed = self.manifest.testbed
         lost_in = {block: lost_by(self.manifest.losses, block) for block in set(blocks)}
         found: dict[tuple[Any, ...], tuple[str, tuple[str, ...]]] = {}  # a run repeats few of them in many launches
         told = []
@@ -335,9 +335,8 @@ class Run:
             mark = (pattern, tuple(ranks or ()), *rest, lost_in[block])
             if mark not in found:
                 row = dict(zip((*columns, "lost_nodes"), mark, strict=True))
-                if row["lost_nodes"] and not has_moved(
-                    (*row["ranks"], *_ranks_beside(row["congestor"])), nodes, row["lost_nodes"]
-                ):
+                ranks_of_all = (*row["ranks"], *_ranks_beside(row["congestor"]))
+                if row["lost_nodes"] and not has_moved(ranks_of_all, testbed, row["lost_nodes"]):
                     row["lost_nodes"] = ()
                 found[mark] = variant_of(Pattern(pattern), stored_setup(row)), row["lost_nodes"]
             told.append(found[mark])

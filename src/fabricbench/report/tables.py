@@ -262,23 +262,23 @@ def tail_table(summaries: Sequence[CellSummary]) -> Table:
 
 
 def fabric_table(findings: Findings) -> Table:
-    """The fabrics: line rate, MTU, price, what they are, and where the testbed names MPIs with which."""
-    has_mpis = any(fabric.mpi for fabric in findings.fabrics)
+    """The fabrics: line rate, MTU, price, what they are; where the testbed tells them apart, with which MPI and on which nodes."""
+    told = {"MPI": [one.mpi for one in findings.fabrics], "Nodes": [one.nodes for one in findings.fabrics]}
+    further = {name: values for name, values in told.items() if any(values)}
     rows = [
         (
             f"{fabric.name} ({fabric.letter})",
             fabric.description or NOTHING,
-            *([fabric.mpi or NOTHING] if has_mpis else []),
+            *(values[index] or NOTHING for values in further.values()),
             kind_words(fabric),
             value_words(Metric.THROUGHPUT, fabric.line_rate_bit_s),
             NOTHING if fabric.origin or fabric.mtu is None else f"{fabric.mtu} B",
             NOTHING if fabric.price_per_node is None else f"{fabric.price_per_node:g} {fabric.currency} a node",
         )
-        for fabric in findings.fabrics
+        for index, fabric in enumerate(findings.fabrics)
     ]
-    mpi = ("MPI",) if has_mpis else ()
-    right = (3 + len(mpi), 4 + len(mpi), 5 + len(mpi))
-    return table(("Fabric", "Description", *mpi, "Kind", "Line rate", "MTU", "Price"), rows, right)
+    right = range(3 + len(further), 6 + len(further))
+    return table(("Fabric", "Description", *further, "Kind", "Line rate", "MTU", "Price"), rows, right)
 
 
 def inventory_table(findings: Findings) -> Table:

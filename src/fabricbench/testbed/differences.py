@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from fabricbench.testbed.model import Testbed
 from fabricbench.testbed.preflight_result import Finding, Severity, folded
 
 PASSING = ("load", "advice", "allowance.shared_memory_bytes", "allowance.processes")
@@ -88,6 +89,15 @@ def find_differences(inventories: Mapping[str, Mapping[str, str]]) -> tuple[Diff
     if len(told) < 2:
         return ()
     return tuple(_differences(told))
+
+
+def differences_in(testbed: Testbed, inventories: Mapping[str, Mapping[str, str]]) -> tuple[Difference, ...]:
+    """Return in what the nodes of a testbed differ that one fabric is measured over."""
+    found: list[Difference] = []
+    for nodes in testbed.node_sets:
+        own = {node: inventories[node] for node in nodes if node in inventories}
+        found += [one for one in find_differences(own) if one not in found]
+    return tuple(found)
 
 
 def _differences(told: Mapping[str, Mapping[str, str]]) -> Iterator[Difference]:

@@ -37,14 +37,15 @@ def judge_speeds(testbed: Testbed, facts: Mapping[str, NodeFacts]) -> Iterator[F
             continue
         wanted = fabric.wire.line_rate_bit_s
         odd: dict[str, tuple[str, float]] = {}
-        for node in testbed.nodes:
+        nodes = testbed.joined_by(fabric)
+        for node in nodes:
             if node.name not in facts:
                 continue
             for one in attachments_of(testbed, node, facts[node.name])[0]:
                 speed = None if one.interface.kind else speed_bit_s(one.interface, facts[node.name])
                 if one.fabric is fabric and speed is not None and abs(speed / wanted - 1) > SPEED_SLACK:
                     odd[node.name] = (one.interface.name, speed)
-        is_of_all = len(odd) == len(testbed.nodes) and len({speed for _, speed in odd.values()}) == 1
+        is_of_all = len(odd) == len(nodes) and len({speed for _, speed in odd.values()}) == 1
         for name, (interface, speed) in odd.items():
             mend = f"check cable, transceiver and switch port; `ethtool {interface}` there shows what both ends offer"
             yield Finding(

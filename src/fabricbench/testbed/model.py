@@ -154,12 +154,14 @@ class Fabric(Model):
     `power_per_node_watt` what it draws for each node, switches included. `settings` tells readers what else it was set to: a
     switch's latency, a driver's version. Entries with the same `condition_of` are one thing in several conditions (before and
     after a change, say, in the order of the testbed): measured in turn within one run, they are compared by block. An emulated
-    fabric has rates `scale` times lower and delays so many times longer than what it is named after.
+    fabric has rates `scale` times lower and delays so many times longer than what it is named after. `nodes` are those that it
+    joins, where it does not join all.
     """
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")
     interface: str | None = Field(default=None, pattern=INTERFACE_NAME)
     subnet: IPv4Network | None = None
+    nodes: tuple[str, ...] = Field(default=(), exclude_if=lambda nodes: not nodes)
     mtu: Bytes = 1500
     wire: Wire | None = None
     rdma: RdmaEnd | None = None
@@ -249,6 +251,28 @@ class Testbed(Model):
             if fabric.name == name:
                 return fabric
         raise KeyError(f"no fabric {name!r}; there are {', '.join(fabric.name for fabric in self.fabrics)}")
+
+    def joined_by(self, fabric: Fabric) -> tuple[Node, ...]:
+        """Return the nodes that a fabric joins."""
+        return tuple(node for node in self.nodes if not fabric.nodes or node.name in fabric.nodes)
+
+    @property
+    def seats(self) -> int:
+        """How many nodes each fabric is measured over: as many as the one joins that joins the fewest."""
+        return min(len(self.joined_by(fabric)) for fabric in self.fabrics)
+
+    def nodes_of(self, fabric: Fabric) -> tuple[Node, ...]:
+        """Return the nodes that a fabric is measured over, rank 0 on the first: as many of each fabric."""
+        return self.joined_by(fabric)[: self.seats]
+
+    @property
+    def node_sets(self) -> dict[tuple[str, ...], tuple[str, ...]]:
+        """The nodes that fabrics are measured over, each set with the names of its fabrics."""
+        found: dict[tuple[str, ...], tuple[str, ...]] = {}
+        for fabric in self.fabrics:
+            nodes = tuple(node.name for node in self.nodes_of(fabric))
+            found[nodes] = (*found.get(nodes, ()), fabric.name)
+        return found
 
     def without(self, nodes: Collection[str]) -> Testbed:
         """Return the testbed without these nodes; ValueError where none is left."""

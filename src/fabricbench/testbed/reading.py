@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import platform
 import re
+from collections import Counter
 from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
@@ -76,13 +77,7 @@ class TestbedTable(Layout):
     def _expand(cls, value: Any, info: ValidationInfo) -> Any:
         if value == ALLOCATION:
             return (info.context or {}).get(ALLOCATION) or allocated_nodes()
-        sets = [value] if isinstance(value, str) else value
-        if not isinstance(sets, (list, tuple)) or not all(isinstance(one, str) for one in sets):
-            raise ValueError(f'found {value!r}, needed a node set such as "node[001-004]" or a list of names')
-        names = tuple(name for one in sets for name in expand_nodes(one))
-        if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise ValueError(f"{', '.join(twice)} is named twice: name each node once")
-        return names
+        return _names_in(value)
 
     @field_validator("starter", mode="before")
     @classmethod
@@ -95,10 +90,29 @@ class TestbedTable(Layout):
         return value
 
 
+def _names_in(value: Any) -> tuple[str, ...]:
+    """Return the names that a node set or a list of them stands for. Raises ValueError."""
+    sets = [value] if isinstance(value, str) else value
+    if not isinstance(sets, (list, tuple)) or not all(isinstance(one, str) for one in sets):
+        raise ValueError(f'found {value!r}, needed a node set such as "node[001-004]" or a list of names')
+    names = tuple(name for one in sets for name in expand_nodes(one))
+    if twice := sorted(name for name, times in Counter(names).items() if times > 1):
+        raise ValueError(f"{', '.join(twice)} is named twice: name each node once")
+    return names
+
+
 class FabricTable(Fabric):
-    """`[[fabric]]`: a fabric, whose wire may be given by its `line_rate` alone (Ethernet's framing is then taken)."""
+    """`[[fabric]]`: a fabric, whose wire may be given by its `line_rate` alone (Ethernet's framing is then taken).
+
+    `nodes` is a node set or a list of them, as in `[testbed]`.
+    """
 
     line_rate: BitPerSecond | None = Field(default=None, gt=0)
+
+    @field_validator("nodes", mode="before")
+    @classmethod
+    def _expand(cls, value: Any) -> Any:
+        return _names_in(value)
 
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> FabricTable:
@@ -161,6 +175,22 @@ class TestbedFile(Model):
             raise ValueError('testbed.launcher = "lab" and testbed.lab = NAME go together')
         if self.slurm is not None and self.testbed.launcher is not Launcher.SLURM:
             raise ValueError('[slurm] says how jobs are asked for, and needs testbed.launcher = "slurm"')
+        return self
+
+    @model_validator(mode="after")
+    def _nodes_of_fabrics_are_known(self) -> TestbedFile:
+        for table in self.fabric:
+            if "nodes" in table.model_fields_set and not table.nodes:
+                raise ValueError(f"[[fabric]] {table.name!r} joins no node: leave `nodes` out where it joins all")
+            if strange := [name for name in table.nodes if name not in self.testbed.nodes]:
+                raise ValueError(
+                    f"[[fabric]] {table.name!r} joins {', '.join(strange)}, which testbed.nodes does not name: "
+                    "name every node there"
+                )
+            if table.nodes and self.testbed.launcher is Launcher.LOCAL:
+                raise ValueError(
+                    f'[[fabric]] {table.name!r} joins some nodes, and with launcher = "local" all are this machine'
+                )
         return self
 
     @model_validator(mode="after")

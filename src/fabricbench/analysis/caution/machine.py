@@ -24,6 +24,7 @@ from fabricbench.analysis.instrument import (
     times,
 )
 from fabricbench.analysis.kernels import work_of
+from fabricbench.analysis.machines import NODE_SETS
 from fabricbench.analysis.material import Material, Tally, name_of, note_shares, warn
 from fabricbench.analysis.measured import CellMeasured, Side
 from fabricbench.analysis.wording import enumeration, faster, how_much, named, percent, what
@@ -34,7 +35,7 @@ from fabricbench.quantity import count, format_seconds
 from fabricbench.record.lines import RankInfo
 from fabricbench.record.provenance import Origin
 from fabricbench.statistics.ratios import MINIMUM_LAUNCHES
-from fabricbench.testbed.differences import find_differences
+from fabricbench.testbed.differences import differences_in
 
 MISSED_SHARE = 0.2
 """Of the samples: a cell that loses more to late starts was measured while the ranks were held up."""
@@ -270,20 +271,24 @@ def unpaired_runs(material: Material) -> Iterator[Caution]:
 
 
 def unnamed_differences(material: Material) -> Iterator[Caution]:
-    """Tell what configurations differ in besides what they are called by, or that nothing is known that they differ in."""
-    sides = [side for side in material.sides if side.factors]
+    """Tell what configurations differ in besides what they are called by, or that nothing is known that they differ in.
+
+    And so of the fabrics of a run that are on nodes of their own.
+    """
+    sides = [side for side in material.sides if side.traits]
     if sides and all(RUN in side.factors for side in sides):
         text = "nothing is known that these runs differ in, so they are called by their folders"
         yield warn(Severity.NOTE, CONFIGURATIONS, text)
     if hidden := list(hidden_differences(sides)):
+        subject, severity = (CONFIGURATIONS, Severity.NOTE) if sides[0].factors else (NODE_SETS, Severity.WARNING)
         text = f"they differ as well in {'; '.join(hidden)}: whatever that does is in the ratios between them"
-        yield warn(Severity.NOTE, CONFIGURATIONS, text)
+        yield warn(severity, subject, text)
 
 
 def unlike_nodes(material: Material) -> Iterator[Caution]:
     """Tell in what the nodes of a run differ: one that is slower by itself is in every launch that it takes part in."""
     for run in {id(side.run): side.run for side in material.sides}.values():
-        found = find_differences(run.manifest.inventory)
+        found = differences_in(run.manifest.testbed, run.manifest.inventory)
         if not found:
             continue
         told = "; ".join(f"{one.words()}" for one in found[:MOST_DIFFERENCES])

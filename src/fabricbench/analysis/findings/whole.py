@@ -352,7 +352,7 @@ class FabricFacts(Model):
     `layers` are those of its numbers. `proof` tells of the path of
     its launches, the least sure one; it is written where that is not proven. `mpi` is the library that it was measured with, where
     the testbed names its MPIs. Rates of one with a `scale` are so many times lower than of what it is named after, delays longer.
-    `built_from` are published figures that it was made by.
+    `built_from` are published figures that it was made by. `nodes` are those that it was measured over, where they differ.
     """
 
     name: str
@@ -367,6 +367,7 @@ class FabricFacts(Model):
     origin: Origin | None = Field(default=None, exclude_if=_is_none)
     proof: Proof = Field(default=Proof.PROVEN, exclude_if=_is_proven)
     mpi: str = Field(default="", exclude_if=_is_empty)
+    nodes: str = Field(default="", exclude_if=_is_empty)
     scale: int = Field(default=1, exclude_if=_is_one)
     built_from: tuple[BuiltFrom, ...] = Field(default=(), exclude_if=_is_empty)
 

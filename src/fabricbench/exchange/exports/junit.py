@@ -43,7 +43,9 @@ def _suite(export: Export, fabric: str) -> Suite:
         told["date"] = note
     tests = [results for results in export.tests.values() if results[0].fabric == fabric]
     cases = [*map(_case, tests), *_not_done(export, fabric)]
-    return Suite(fabric, cases, told, manifest.created, manifest.testbed.nodes[0].name)
+    return Suite(
+        fabric, cases, told, manifest.created, manifest.testbed.nodes_of(manifest.testbed.fabric(fabric))[0].name
+    )
 
 
 def _not_done(export: Export, fabric: str) -> Iterator[Case]:

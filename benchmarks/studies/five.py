@@ -24,9 +24,11 @@ from benchmarks.studies.found import (
 )
 
 from fabricbench.analysis.findings import Findings, Interval
+from fabricbench.chapters.workloads import PER_HERTZ
 from fabricbench.model import Layer, Pattern
 from fabricbench.published import published_kernels
 from fabricbench.published.figures import OA_ON_ATM, OA_ON_ETHERNET
+from fabricbench.published.loads import published_flops_per_hertz
 from fabricbench.published.studies import Study as Published
 
 FE, MYRINET, ATM, SCI, TORUS = "fast-ethernet", "myrinet", "atm-oc3", "sci", "sci-torus"
@@ -171,6 +173,16 @@ def _abramov(of: Published, findings: Findings) -> Iterator[Found]:
             f"{min(small):.3g} to {max(small):.3g}",
             Agreement.OTHER_MACHINE,
         )
+    processors = sorted(published_flops_per_hertz(), key=lambda one: -one.flops_per_hertz)
+    results = findings.applications.results if findings.applications else ()
+    here = [one.level for one in results if (one.figure, one.fabric, one.application.ranks) == (PER_HERTZ, SCI, 1)]
+    names = sorted({facts["cpu.model"] for facts in findings.inventory.values()})
+    yield Found(
+        "Linpack, operations in a cycle of the processor's clock, the most first",
+        "; ".join(f"{one.processor} {one.flops_per_hertz:g}" for one in processors),
+        "; ".join(f"{', '.join(names)} {interval_words(one)}" for one in here),
+        Agreement.OTHER_MACHINE,
+    )
 
 
 def _xu(of: Published, findings: Findings) -> Iterator[Found]:
@@ -246,6 +258,11 @@ STUDIES = (
                     "both",
                 ),
             ),
+            Plot(
+                "seconds",
+                "Seconds of the loads on four nodes.",
+                ("--y", "seconds", "--x", "load", "--kind", "bars", "--where", "ranks=4"),
+            ),
         ),
     ),
     Study(
@@ -269,6 +286,21 @@ STUDIES = (
                     "--published",
                 ),
             ),
+            Plot(
+                "small",
+                "Time of the two patterns of which both ranks send at once, 0 to 32 B.",
+                (
+                    "--y",
+                    "time",
+                    "--where",
+                    "pattern=pingping,sendrecv",
+                    "--where",
+                    "size=0,4,8,16,32",
+                    "--where",
+                    f"fabric={SCI}",
+                ),
+            ),
+            Plot("linpack", "Linpack.", ("--y", "rate", "--x", "ranks", "--kind", "bars", "--where", "load=hpl*")),
         ),
     ),
     Study(
@@ -305,6 +337,7 @@ STUDIES = (
         _xu,
         (
             Plot("incast", "Incast by flows.", ("--y", "throughput", "--x", "flows", "--where", "pattern=incast")),
+            Plot("seconds", "Seconds of the loads.", ("--y", "seconds", "--x", "load", "--kind", "bars")),
             Plot(
                 "coefficient",
                 "(t_IB - t_RoCE) / t_RoCE of collectives.",

@@ -111,7 +111,7 @@ def test_what_a_crash_left_of_a_launch_keeps_no_secret_once_the_run_is_resumed(s
 
 
 def test_a_launch_that_rank_0s_node_was_not_given_keeps_no_secret(setting: Setting, monkeypatch: pytest.MonkeyPatch):
-    def stage(directory: Path) -> Path:
+    def stage(directory: Path, _fabric: Fabric) -> Path:
         raise NotStaged(f"a could not be given {directory.name}: no space left")
 
     monkeypatch.setattr(setting.launcher, "stage", stage)
@@ -128,7 +128,7 @@ def test_a_plan_that_comes_back_late_from_rank_0s_node_brings_no_secret(
     there: list[bytes] = []
     refusals = [NotStaged("connection refused"), NotStaged("connection refused")]
 
-    def stage(directory: Path) -> Path:
+    def stage(directory: Path, _fabric: Fabric) -> Path:
         if directory.name == failing and not there:
             there.append((directory / PLAN_FILE).read_bytes())
             (directory / STAGED).touch()

@@ -23,7 +23,16 @@ from fabricbench.analysis.findings import (
 from fabricbench.chapters.network_map import PALE
 from fabricbench.errors import UsageError
 from fabricbench.model import Metric
-from fabricbench.report.drawing.axes import decade_ticks, ratio_domain, ratio_ticks, size_channel, value_channel
+from fabricbench.report.drawing.axes import (
+    EMPTY_PLACE,
+    decade_ticks,
+    plotted_size,
+    ratio_domain,
+    ratio_ticks,
+    size_at,
+    size_channel,
+    value_channel,
+)
 from fabricbench.report.drawing.figure import AHEAD_OPACITY, UNDECIDED, Panel, Spec
 from fabricbench.report.figures import build, builders, draw, paper_spec, present
 from fabricbench.report.formats import FORMATS, FigureFormat, Format
@@ -474,9 +483,10 @@ def test_ticks_reach_the_end_of_the_data():
     assert {1e3, 3e3} <= set(decade_ticks(25.0, 4e5))
 
 
-def test_sizes_stand_at_powers_of_two_and_an_empty_message_has_a_place():
+def test_sizes_stand_at_powers_of_two_and_an_empty_message_a_step_before_one_byte():
     ticks = size_channel([0, 8, 2**20])["axis"]["values"]
-    assert ticks == [1.0, 16.0, 256.0, 4096.0, 65536.0, 1048576.0]
+    assert ticks == [EMPTY_PLACE, 16.0, 512.0, 16384.0, 524288.0]
+    assert [size_at(plotted_size(size)) for size in (0, 1, 64)] == [0, 1, 64]
     assert size_channel([64])["axis"]["values"] == [64.0, 128.0]
 
 

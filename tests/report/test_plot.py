@@ -15,6 +15,7 @@ from fabricbench.analysis.plotting import find_plot
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Pattern
 from fabricbench.record.store import Run
+from fabricbench.report.drawing.axes import EMPTY_PLACE
 from fabricbench.report.drawing.drawn import ORIGIN, drawn_csv
 from fabricbench.report.drawing.figure import UNDECIDED, Figure
 from fabricbench.report.figures import spec_of
@@ -215,6 +216,16 @@ def test_a_published_range_of_sizes_is_drawn_over_them(tmp_path: Path):
     of = plot(sci, PlotY.HALF_ROUND_TRIP)
     drawn = [row for row in rows(of, published=list(published_beside(of))) if row["source"]]
     assert {(row["value"], row["from size"], row["to size"]) for row in drawn} == {
-        ("3500.0", "1.0", "32.0"),
-        ("4600.0", "1.0", "32.0"),
+        ("3500.0", "0.0", "32.0"),
+        ("4600.0", "0.0", "32.0"),
     }
+
+
+def test_an_empty_message_has_a_place_of_its_own_and_is_0_bytes_in_the_numbers(tmp_path: Path):
+    sizes = quiet_run(tmp_path / "run", timed(Layer.MPI, Pattern.PINGPONG, (0, 1, 32), {"sci": 8_000.0}))
+    of = plot(sizes, PlotY.HALF_ROUND_TRIP)
+    points = [row for row in rows(of) if row["message"]]
+    assert [(row["size"], row["message"]) for row in points] == [("0.0", "0 B"), ("1.0", "1 B"), ("32.0", "32 B")]
+    (axis, *_) = [channel["axis"] for channel in channels(figure(of), "x") if "axis" in channel]
+    assert axis["values"][0] == EMPTY_PLACE
+    assert "datum.value < 1 ? '0 B'" in axis["labelExpr"]

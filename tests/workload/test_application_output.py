@@ -180,8 +180,8 @@ def test_a_launch_records_the_conditions_that_it_was_started_with_whatever_holds
     class Elsewhere(FakeLauncher):
         waits = "asleep"
 
-        def stage(self, directory: Path) -> Path:
-            del directory
+        def stage(self, directory: Path, fabric: Fabric) -> Path:
+            del directory, fabric
             return Path("/staged/there")
 
         def conditions(self, fabric: Fabric) -> dict[str, str]:

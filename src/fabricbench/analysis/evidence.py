@@ -45,7 +45,7 @@ def bounded(
     fabrics: int,
     *,
     is_busy: bool,
-    nodes: Mapping[str, str],
+    nodes: Mapping[str, str] | None = None,
 ) -> tuple[Evidence, ...]:
     """Return the evidence with what numbers of such marks are of, before the counts, in at most MOST_LINES.
 

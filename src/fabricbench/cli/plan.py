@@ -31,7 +31,6 @@ from fabricbench.model import Layer
 from fabricbench.quantity import count, format_bytes, format_duration, format_seconds
 from fabricbench.table import as_text, table
 from fabricbench.testbed.model import Launcher
-from fabricbench.testbed.preflight_result import folded
 
 if TYPE_CHECKING:
     from fabricbench.campaign.order import LaunchPlan
@@ -168,6 +167,7 @@ def _lines(
     prepared: Prepared, commands: dict[str, Command], allowed: float | None, *, is_verbose: bool
 ) -> Iterator[str]:
     from fabricbench.testbed.allocation import other_groups  # noqa: PLC0415 - keeps the start of the program fast
+    from fabricbench.testbed.preflight_result import folded  # noqa: PLC0415
 
     plan, testbed = prepared.plan, prepared.venue.testbed()
     fabrics = ", ".join(fabric.name for fabric in plan.fabrics)

@@ -93,7 +93,7 @@ X_TITLES = {SIZE: "message size", FLOWS: "flows in each channel"}
 NAMED_BY_VALUE = (RUN, FABRIC, LAYER, LOAD, BESIDE, WITHOUT, DATE, "kernel", "benchmark")
 """Traits whose value says by itself what it is; of all others the name stands before it."""
 COUNTED = {RANKS: "rank", NODES: "node", FLOWS: "flow"}
-RESERVED = ("series", "value", "low", "high", "interval", "launches", "is course", "dash", "source", "unit")
+RESERVED = ("series", "message", "value", "low", "high", "interval", "launches", "is course", "dash", "source", "unit")
 """Columns of what is drawn that no trait may have."""
 
 

@@ -25,7 +25,7 @@ EVEN_BELOW = 0.4
 SIZE_LABELS = (
     "datum.value >= 1073741824 ? format(datum.value / 1073741824, '~g') + ' GiB'"
     " : datum.value >= 1048576 ? format(datum.value / 1048576, '~g') + ' MiB'"
-    " : datum.value >= 1024 ? format(datum.value / 1024, '~g') + ' KiB' : datum.value + ' B'"
+    " : datum.value >= 1024 ? format(datum.value / 1024, '~g') + ' KiB' : datum.value < 1 ? '0 B' : datum.value + ' B'"
 )
 TIME_LABELS = (
     "datum.value >= 1e9 ? format(datum.value / 1e9, '~g') + ' s'"
@@ -64,8 +64,9 @@ PERCENT_LABELS = "format(100 * datum.value, '.3~g') + ' %'"
 NUMBER_LABELS = "format(datum.value, ',~g')"
 OR_ZERO = "datum.value === 0 ? '0' : "
 """Before the expression of an axis with a zero, which needs no unit."""
+OF_SIZES = "B"
 UNITS = {
-    SIZE_LABELS: "B",
+    SIZE_LABELS: OF_SIZES,
     TIME_LABELS: "ns",
     MESSAGE_LABELS: "message/s",
     TIMES_LABELS: "times",
@@ -90,9 +91,18 @@ def labels_of(metric: Metric) -> str:
     return MESSAGE_LABELS if metric is Metric.MESSAGE_RATE else rate_labels()
 
 
+EMPTY_PLACE = 0.5
+"""Where an empty message stands on a logarithmic axis: a step before 1 byte."""
+
+
 def plotted_size(message_bytes: float) -> float:
-    """Return where a message size stands on a logarithmic axis: an empty message at 1 byte's place."""
-    return max(float(message_bytes), 1.0)
+    """Return where a message size stands on a logarithmic axis."""
+    return float(message_bytes) or EMPTY_PLACE
+
+
+def size_at(place: float) -> float:
+    """Return the message size that stands there."""
+    return 0.0 if place == EMPTY_PLACE else place
 
 
 def size_channel(sizes: Iterable[float]) -> dict[str, Any]:

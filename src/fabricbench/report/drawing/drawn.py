@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fabricbench.report.drawing.axes import unit_of
+from fabricbench.report.drawing.axes import OF_SIZES, size_at, unit_of
 from fabricbench.report.drawing.figure import Figure, Panel, Spec
 from fabricbench.report.words import Shown, badge_words
 from fabricbench.table import rows_csv
@@ -46,8 +46,9 @@ def _rows(panel: Panel) -> Iterator[dict[str, Any]]:
                 marks.setdefault(key, {})[layer["mark"]["type"]] = None
                 for name in fields:
                     if name in row:
-                        shown.setdefault(key, {})[name] = row[name]
-                        shown[key] |= {f"{name} in": units[name]} if name in units else {}
+                        unit = units.get(name)
+                        shown.setdefault(key, {})[name] = size_at(row[name]) if unit == OF_SIZES else row[name]
+                        shown[key] |= {f"{name} in": unit} if unit is not None else {}
     for key, row in shown.items():
         yield {"panel": panel.title, "drawn as": BETWEEN.join(marks[key])} | row
 

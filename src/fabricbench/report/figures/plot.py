@@ -64,6 +64,7 @@ from fabricbench.report.plot_words import (
     title_of,
     x_title,
 )
+from fabricbench.report.words import size_words
 from fabricbench.table import table
 
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 3], [4, 1, 1, 1])
@@ -212,6 +213,8 @@ class _Drawing:
 
     def _row(self, name: str, point: PlotPoint) -> dict[str, Any]:
         shown = {field_of(trait): point.traits[trait] for trait in self._shown if trait in point.traits}
+        if self.plot.x == SIZE:
+            shown["message"] = size_words(float(point.x))
         return shown | {
             "series": name,
             field_of(self.plot.x): self._place(point.x),
@@ -231,7 +234,8 @@ class _Drawing:
     def _place(self, x: Any) -> Any:
         if self.is_of_names:
             return place_words(self.plot.x, x)
-        return plotted_size(x) if self.plot.x == SIZE else x
+        is_log = self.log is None or self.log[0]
+        return plotted_size(x) if self.plot.x == SIZE and is_log else x
 
     def _with_course(self, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         points = {name: len(series.points) for name, series in zip(self.names, self.plot.series, strict=True)}
@@ -330,7 +334,8 @@ class _Drawing:
     @property
     def _hint(self) -> list[Spec]:
         unit = ["unit"] if self.plot.unit else []
-        return tooltip("series", field_of(self.plot.x), "interval", *unit, "launches", *map(field_of, self._shown))
+        place = "message" if self.plot.x == SIZE else field_of(self.plot.x)
+        return tooltip("series", place, "interval", *unit, "launches", *map(field_of, self._shown))
 
     @property
     def _launches(self) -> list[dict[str, Any]]:

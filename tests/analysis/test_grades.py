@@ -78,15 +78,33 @@ def test_one_slow_launch_of_six_does_not_hide_that_a_fabric_takes_half_the_time(
     assert [line.words for line in headline.evidence] == ["Clear: 4 of 4 leading rows."]
 
 
-def test_a_slow_launch_in_which_the_other_fabric_leads_is_an_alarm_and_less_of_one_a_doubt():
+def slow_launches(by: float, *blocks: int) -> Change:
+    def change(slowness: Floats) -> None:
+        slowness[1, :, list(blocks)] += np.log(by)
+
+    return change
+
+
+def test_a_slow_launch_in_which_the_other_fabric_leads_is_an_alarm_and_less_of_two_a_doubt():
     turned = screen(1.08, noise=0.002, change=one_slow_launch(1.5))
     assert grades(turned) <= {Grade.ALARM, Grade.OPEN}
     assert not turned.sentence.startswith("b is")
-    smaller = screen(1.2, noise=0.002, change=one_slow_launch(1.2 / 1.013))
+    assert grades(screen(1.3, noise=0.002, change=one_slow_launch(1.5))) == {Grade.ALARM}, (
+        "all launches show it all the same"
+    )
+    smaller = screen(1.2, noise=0.002, change=slow_launches(1.2 / 1.013, 2, 7))
     assert grades(smaller) == {Grade.DOUBTFUL}
     assert smaller.sentence.startswith("b seems faster: ")
     assert smaller.evidence[0].words.startswith("May change: that b is faster in ")
     assert behind(smaller).endswith("by how much is in doubt, not who is faster")
+
+
+def test_one_launch_in_which_the_same_fabric_is_hardly_ahead_is_a_remark():
+    headline = screen(1.2, noise=0.002, change=one_slow_launch(1.2 / 1.013))
+    assert grades(headline) == {Grade.CLEAR}
+    assert all(
+        str(doubt).startswith("1 of 12 launches on b") for effect in typical(headline) for doubt in effect.doubts
+    )
 
 
 def waves(slowness: Floats) -> None:

@@ -3,7 +3,8 @@
 Size of a trouble is no measure of it: half of the launches may be slower by a fifth, and a fabric that is three times as fast is
 as much faster as ever. So each trouble says what the row's own numbers would show with it:
 
-    two groups of launches     what both groups show, each with the deviation within the groups (`statistics.skew.split_ratio`)
+    two groups of launches     what both groups show, each with the deviation within the groups (`statistics.skew.split_ratio`);
+                               one launch, or a tenth, is no mode: with the same side ahead in it, what all show together is left
     blocks that resemble       what is left if the mean is off by DEPENDENT_REACH times the range of the blocks' ratios
     a late switch              what is left if the slower fabric was delayed by all that the switch may have delayed it
     better than the wire       what is left if the faster fabric is as much slower as its figure is too good
@@ -185,7 +186,7 @@ def doubts_of_pairs(judged: Sequence[Judged], troubles: Troubles) -> list[Doubt]
             doubt = groups_doubt(
                 one.groups, one.pair.verdict.leader, is_lower_better=one.is_lower_better, worse=one.worse
             )
-            left = shared_by(one.parts, one.rate, one.margin)
+            left = one.decide() if one.groups.are_few_that_agree else shared_by(one.parts, one.rate, one.margin)
             found.append(doubt.model_copy(update={"consequence": one.loses(left)}))
         correlation = troubles.correlation(one.pair, one.subject)
         if correlation is not None and one.span is not None and one.known is not None and not one.is_open:

@@ -161,9 +161,9 @@ def doubt_of(side: Side, cell: CellMeasured) -> LateSwitch | None:
     limit = LATE_SHARE
     if (
         cell.key.pattern in TRIPS
-    ):  # it waits for two frames at least: nine in ten may delay each by half of what matters
+    ):  # it waits for two frames at least: nine in ten may delay each by half of what matters, and so may all on average
         limit = LATE_STRETCH / MESSAGES_OF_A_TRIP
-    is_of_most = np.mean([one.p90 > limit * typical_ns for one in cell.lateness]) >= LATE_LAUNCHES
+    is_of_most = np.mean([max(one.p90, one.mean) > limit * typical_ns for one in cell.lateness]) >= LATE_LAUNCHES
     found = _doubt(late, p99_ns, typical_ns, limit if is_of_most else LATE_SHARE, noun)
     if found is not None:
         found = replace(found, delayed_share=delayed_share(side, cell))

@@ -285,6 +285,10 @@ class CellSummary(Model):
     """A little more than the wire can carry, by what was in buffers."""
 
 
+FEW_SHARE = 0.1
+"""Of the launches: so few may be apart from the others without being a mode of their own."""
+
+
 class LaunchGroups(Model):
     """The launches of one `fabric` in two groups, and what a comparison shows in each, as log ratios `b / a`.
 
@@ -301,6 +305,12 @@ class LaunchGroups(Model):
     log_ratio_of_others: float
     deviation: float
     freedom: float
+
+    @property
+    def are_few_that_agree(self) -> bool:
+        """Whether one of the groups is a single launch, or a tenth of all, and the same side is ahead in both."""
+        few = min(self.slow_launches, self.launches - self.slow_launches)
+        return few <= max(1.0, FEW_SHARE * self.launches) and self.log_ratio_of_slow * self.log_ratio_of_others > 0
 
     def parts(self, rounding_bound: float) -> tuple[LogRatio, LogRatio]:
         """Return the comparison in the slow launches, and in the others."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import resource
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from fabricbench.launch.asking import Limits, ask_all
+from fabricbench.launch import asking
+from fabricbench.launch.asking import Limits, ask_all, ask_together
 
 QUICK = Limits(each_s=30, all_s=60)
 
@@ -89,3 +91,39 @@ def test_a_helper_that_keeps_the_output_open_is_not_waited_for():
     answers = ask_all({"a": ["sh", "-c", "setsid sleep 20 & echo done"]}, QUICK)
     assert answers["a"].stdout == "done\n"
     assert time.monotonic() - begin < 15
+
+
+WORDS = """
+import sys, time
+print("a banner of the site", flush=True)
+for name in sys.argv[1:]:
+    print(f"{name}: a greeting", flush=True)
+    print(f"{name}: answer of {name}", flush=True)
+print("other: answer of nobody", flush=True)
+time.sleep(600)
+"""
+
+
+def is_answer(line: str) -> bool:
+    return line.startswith("answer")
+
+
+def test_one_command_asks_many_nodes_and_is_not_waited_for_once_all_have_answered():
+    heard: list[int] = []
+    tokens = [sys.executable, "-S", "-c", WORDS, "a", "b"]
+    found = ask_together(tokens, {"a", "b"}, 60.0, is_answer, heard.append)
+    assert {name: one.stdout for name, one in found.items()} == {"a": "answer of a", "b": "answer of b"}
+    assert heard[-1] == 2
+    assert all(one.begin_unix_ns < one.end_unix_ns for one in found.values())
+
+
+def test_who_says_nothing_after_others_have_answered_is_not_waited_for(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(asking, "QUIET_SECONDS", 0.5)
+    found = ask_together([sys.executable, "-S", "-c", WORDS, "a"], {"a", "silent"}, 60.0, is_answer)
+    assert list(found) == ["a"]
+
+
+def test_a_command_for_all_that_does_not_start_or_says_nothing_is_no_answer():
+    assert ask_together(["/nowhere/pdsh"], {"a"}, 60.0, is_answer) == {}
+    assert ask_together(["false"], {"a"}, 60.0, is_answer) == {}
+    assert ask_together(["sleep", "60"], {"a"}, 0.2, is_answer) == {}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import shutil
+import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -21,7 +23,7 @@ from fabricbench.launch.mpi import MpiStarter, find_starter
 from fabricbench.launch.ssh import SshLauncher
 from fabricbench.launch.starter import hydra, srun
 from fabricbench.launch.starter.prterun import ORTERUN, PRTERUN
-from fabricbench.launch.starter.template import Template, check_reach, reached
+from fabricbench.launch.starter.template import Template, check_fan_out, check_reach, reached, spread
 from fabricbench.launch.starting import Job, Placement
 from fabricbench.model import Layer, Pattern
 from fabricbench.native import build_info
@@ -179,6 +181,43 @@ def test_a_reach_that_reaches_nothing_is_refused(reach: tuple[str, ...], said: s
         check_reach(reach)
     assert said in raised.value.message
     assert "reach" in str(raised.value.message)
+
+
+def test_a_fan_out_runs_a_program_on_many_nodes():
+    assert spread(("pdsh", "-w", "{nodes}", "{line}"), ["n1", "n2"], PROGRAM) == [
+        "pdsh",
+        "-w",
+        "n1,n2",
+        "probe 'a plan'",
+    ]
+    assert spread(("x", "{nodes}", "{program}"), ["n1", "n2"], PROGRAM) == ["x", "n1,n2", *PROGRAM]
+
+
+@pytest.mark.parametrize(
+    ("fan_out", "said"),
+    [
+        (("pdsh", "{nodes}"), "{program} is missing"),
+        (("pdsh", "{line}"), "{nodes} is missing"),
+        (("pdsh", "{node}", "{line}"), "{node} is no placeholder; did you mean {nodes}"),
+    ],
+)
+def test_a_fan_out_that_reaches_nothing_is_refused(fan_out: tuple[str, ...], said: str):
+    with pytest.raises(UsageError) as raised:
+        check_fan_out(fan_out)
+    assert said.partition(";")[0] in raised.value.message
+    assert "fan_out" in str(raised.value.message)
+
+
+def test_srun_asks_all_nodes_by_one_step_and_puts_their_names_before_what_they_say():
+    step = srun.on_nodes("srun", ["n1", "n2"], ["printf", "%s\\n", "{one}", "two & three"])
+    assert step is not None
+    assert {"--nodelist=n1,n2", "--ntasks-per-node=1", "--overlap"} <= {*step}
+    inside = step[step.index("sh") :]
+    said = subprocess.run(
+        inside, env={**os.environ, "SLURMD_NODENAME": "n1"}, capture_output=True, text=True, check=True, timeout=60
+    )
+    assert said.stdout == "n1: {one}\nn1: two & three\n"
+    assert srun.on_nodes("srun", ["n1"], ["true"]) is None
 
 
 def test_arguments_without_a_place_in_a_template_are_refused():

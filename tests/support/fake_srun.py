@@ -9,10 +9,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
 VERSION = "slurm-wlm 22.05.8"
+NODE_NAME = "SLURMD_NODENAME"
+"""What each task finds in its environment."""
 
 
 def install(folder: Path, nodes: str, mpiexec: str, agent: Path | None = None, control: str | None = None) -> Path:
@@ -72,11 +75,14 @@ def main() -> None:
     with (here / "steps").open("a") as file:
         file.write(json.dumps(sys.argv[1:]) + "\n")
     if told.mpi == "none" and setting["agent"] is None:
-        os.execvp(told.command[0], told.command)
+        tasks = [subprocess.Popen(told.command, env={**os.environ, NODE_NAME: node}) for node in nodes]
+        sys.exit(max(task.wait() for task in tasks))
     where = ["-launcher", "fork"]
     if setting["agent"] is not None:
         where = ["-launcher", "ssh", "-launcher-exec", setting["agent"], "-iface", setting["control"]]
         where += ["-hosts", ",".join(f"{node}:1" for node in nodes), "-wdir", told.chdir or "/"]
+        if told.mpi == "none":  # a node of a lab is called as its host
+            told.command = ["sh", "-c", f'{NODE_NAME}=$(hostname) exec "$@"', "sh", *told.command]
     elif told.chdir:
         where += ["-wdir", told.chdir]
     mpiexec = setting["mpiexec"]

@@ -28,7 +28,7 @@ from fabricbench.campaign.start import PROBE, start_of
 from fabricbench.campaign.venue import Conditioned, OwnLab, Standing, Twins, Venue
 from fabricbench.errors import FabricbenchError
 from fabricbench.interpreter import python
-from fabricbench.launch.asking import MOST_IN_FLIGHT, Answer, Limits, ask_all
+from fabricbench.launch.asking import MOST_IN_FLIGHT, Answer, Limits, ask_all, ask_together
 from fabricbench.launch.launcher import Launcher
 from fabricbench.launch.mpi import check_fits, programs_of, starter_of
 from fabricbench.launch.slurm import STEP_ADVICE, is_step_lost
@@ -238,6 +238,9 @@ def _native_names(plan: RunPlan | None, testbed: Testbed) -> dict[Mpi | None, li
 NODE_SECONDS = 30.0
 """A cold file system and a busy node; it takes under a second otherwise."""
 
+SECONDS_OF_SILENT = 10.0
+"""For a node that said nothing where all were asked at once."""
+
 ALL_SECONDS = 60.0
 SECONDS_A_NODE = 0.5
 """The deadline of all nodes grows with their number: emulated ones share this machine's processors."""
@@ -267,24 +270,44 @@ def ask_nodes(
     """Ask every node for its facts and its inventory; `tell` hears how many are done. One deadline over all."""
     doctor = python(DOCTOR, "--json", *programs)
     questions: dict[str, Sequence[str]] = {}
-    answers: dict[str, NodeAnswer | Silent] = {}
+    answers: dict[str, NodeAnswer | Silent] = _answers_together(testbed, launcher, doctor, tell)
+    together = len(answers)
     for node in testbed.nodes:
+        if node.name in answers:
+            continue
         try:
             questions[node.name] = launcher.in_node(node.name, doctor)
         except FabricbenchError as error:
             answers[node.name] = Silent(found=error.message, action=error.hint or "correct the testbed")
     nodes_are_apart = testbed.launcher.is_cluster
     limits = Limits(
-        each_s=NODE_SECONDS,
+        each_s=SECONDS_OF_SILENT if together else NODE_SECONDS,
         all_s=ALL_SECONDS + SECONDS_A_NODE * len(testbed.nodes),
         in_flight=MOST_IN_FLIGHT if nodes_are_apart else max(2, len(os.sched_getaffinity(0))),
     )
-    asked = ask_all(questions, limits, tell)
+    asked = ask_all(questions, limits, lambda done: tell(together + done))
     named = look_up_all(name for name, answer in asked.items() if answer.problem is not None)
     for name, answer in asked.items():
         is_nameless = name in named and named[name].is_silent
         answers[name] = NAMELESS if is_nameless else _understood(name, answer, launcher)
     return {node.name: answers[node.name] for node in testbed.nodes}
+
+
+def _answers_together(
+    testbed: Testbed, launcher: Launcher, doctor: Sequence[str], tell: Callable[[int], None]
+) -> dict[str, NodeAnswer | Silent]:
+    """Return what those nodes told that answer where all are asked at once; who is silent is asked alone, and says why."""
+    nodes = [node.name for node in testbed.nodes]
+    tokens = launcher.in_nodes(nodes, doctor)
+    if tokens is None:
+        return {}
+    seconds = ALL_SECONDS + SECONDS_A_NODE * len(nodes)
+    found = ask_together(tokens, set(nodes), seconds, _is_of_doctor, tell)
+    return {name: _parsed(answer.stdout, (answer.begin_unix_ns, answer.end_unix_ns)) for name, answer in found.items()}
+
+
+def _is_of_doctor(line: str) -> bool:
+    return line.startswith("{")
 
 
 NAMELESS = Silent(
@@ -330,7 +353,7 @@ def read_versions(testbed: Testbed) -> dict[str, str]:
 def _understood(node: str, answer: Answer, launcher: Launcher) -> NodeAnswer | Silent:
     """Return what a node's answer says, or why it says nothing."""
     # Whatever a login shell prints comes before the doctor's one line.
-    line = next((one for one in reversed(answer.stdout.splitlines()) if one.startswith("{")), None)
+    line = next(filter(_is_of_doctor, reversed(answer.stdout.splitlines())), None)
     if line is not None:
         return _parsed(line, (answer.begin_unix_ns, answer.end_unix_ns))
     way = launcher.in_node(node, ["true"])

@@ -103,6 +103,8 @@ def _of_reaching(testbed: Testbed) -> Iterator[str]:
         yield from (f"a job of it is submitted with {option}" for option in testbed.slurm.options)
     if testbed.reach is not None:
         yield f"nodes are reached by {join(testbed.reach)}"
+    if testbed.fan_out is not None:
+        yield f"nodes are asked together by {join(testbed.fan_out)}"
     if testbed.launcher is Launcher.SSH:
         yield f"ssh logs in on {nodes}"
 

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,6 +66,7 @@ class _Asked:
     ) -> None:
         self.end = end
         self.begin = time.monotonic()
+        self._read = 0
         self._begin_unix_ns = time.time_ns()
         self._stdout = _memory_file()
         try:
@@ -87,6 +88,14 @@ class _Asked:
         if code is None:
             return None
         return Answer(code, _text(self._stdout), _text(self._stderr), None, self._begin_unix_ns, time.time_ns())
+
+    def new_lines(self) -> list[str]:
+        """Return the whole lines that it has printed since this was asked for."""
+        with open(f"/proc/self/fd/{self._stdout.fileno()}", "rb") as output:  # noqa: PTH123 - a place of its own in the file
+            output.seek(self._read)
+            whole = output.read().rpartition(b"\n")[0]
+        self._read += len(whole) + 1 if whole else 0
+        return whole.decode("utf-8", errors="replace").splitlines() if whole else []
 
     def finish(self) -> None:
         """End the command if it still runs, with all that it started in its session, and free everything."""
@@ -171,6 +180,46 @@ def ask_all(
     finally:
         asking.finish()
     return {name: asking.answers[name] for name in questions}
+
+
+QUIET_SECONDS = 5.0
+"""Nodes that say nothing for so long after others have answered are not waited for: they are asked one by one."""
+
+
+def ask_together(
+    tokens: Sequence[str],
+    nodes: Collection[str],
+    seconds: float,
+    is_answer: Callable[[str], bool],
+    tell: Callable[[int], None] = lambda _: None,
+) -> dict[str, Answer]:
+    """Run one command that asks many nodes, and return the answers of those that gave one: a line behind `NODE: `.
+
+    It is not waited for once all have answered, or none has for QUIET_SECONDS after others had. Raises nothing but what `tell`
+    raises.
+    """
+    begin, answers = time.time_ns(), dict[str, Answer]()
+    try:
+        asked = _Asked(tokens, time.monotonic() + seconds)
+    except (OSError, ValueError):
+        return answers
+    heard, is_over = time.monotonic(), False
+    try:
+        while not is_over and len(answers) < len(nodes):
+            now, is_over = time.monotonic(), asked.answer() is not None
+            is_over = is_over or now >= (min(asked.end, heard + QUIET_SECONDS) if answers else asked.end)
+            before = len(answers)
+            for line in asked.new_lines():
+                name, mark, text = line.partition(": ")
+                if mark and name in nodes and is_answer(text):
+                    answers[name] = Answer(0, text, begin_unix_ns=begin, end_unix_ns=time.time_ns())
+            if len(answers) > before:
+                heard = now
+                tell(len(answers))
+            time.sleep(LOOK_SECONDS)
+    finally:
+        asked.finish()
+    return answers
 
 
 def ask_one(

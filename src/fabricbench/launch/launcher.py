@@ -54,6 +54,9 @@ class Launcher(Protocol):
     def in_node(self, node: str, tokens: Sequence[str]) -> list[str]:
         """Return the tokens that run something else on a node, an inventory say."""
 
+    def in_nodes(self, nodes: Sequence[str], tokens: Sequence[str]) -> list[str] | None:
+        """Return the tokens that run something on all these nodes, whose lines come behind `NODE: `; None: only one by one."""
+
     def conditions(self, fabric: Fabric) -> Mapping[str, str]:
         """Return what a reader must know of how programs are started on that fabric: what -> fact."""
 
@@ -103,6 +106,9 @@ class OnThisMachine:
     def silent_seconds(self, _directory: Path, _paths: Sequence[Path]) -> float | None:
         """Return None: how long the nodes' files have not grown is not known."""
         return None
+
+    def in_nodes(self, _nodes: Sequence[str], _tokens: Sequence[str]) -> None:
+        """Return None: they are asked one by one."""
 
     def failed_nodes(self) -> Mapping[str, str]:
         """Return no node: which of them failed is not known."""

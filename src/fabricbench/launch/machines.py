@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from fabricbench.launch.asking import Answer, Limits, ask_all
+from fabricbench.launch.asking import Answer, Limits, ask_all, ask_together
 from fabricbench.launch.launcher import Command, RealMachines, meeting_address
 from fabricbench.launch.mpi import MpiStarter
 from fabricbench.launch.staging import Staging
+from fabricbench.launch.starter.template import check_fan_out, spread
 from fabricbench.launch.starting import Placement
 from fabricbench.launch.watch import guarded
 from fabricbench.testbed.model import Fabric, Testbed
@@ -22,6 +23,9 @@ ANSWER_SECONDS = 6.0
 """A node that is well answers within a second; one that is off says nothing, and is asked twice."""
 
 ALL_SECONDS, SECONDS_A_NODE = 20.0, 0.5
+
+HERE = "here"
+"""What a node answers that is asked whether it does."""
 
 ASKINGS = 2
 """One question that is lost, or a connection that a busy node refuses, is no node that failed."""
@@ -33,6 +37,8 @@ class MachinesApart(RealMachines):
     def __init__(self, starter: MpiStarter, testbed: Testbed) -> None:
         self._starter = starter
         self._testbed = testbed
+        if testbed.fan_out is not None:
+            check_fan_out(testbed.fan_out)
 
     def command(self, fabric: Fabric, program: Sequence[str], directory: Path, ranks: int) -> Command:
         """Return what runs a program over the nodes."""
@@ -56,6 +62,11 @@ class MachinesApart(RealMachines):
     def in_node(self, node: str, tokens: Sequence[str]) -> list[str]:
         """Return the tokens that run something else on a node, its stdin and stdout being theirs."""
 
+    def in_nodes(self, nodes: Sequence[str], tokens: Sequence[str]) -> list[str] | None:
+        """Return the tokens of the testbed's `fan_out`, where it has one and there are several nodes."""
+        fan_out = self._testbed.fan_out
+        return None if fan_out is None or len(nodes) < 2 else spread(fan_out, nodes, tokens)
+
     @cached_property
     def _staging(self) -> Staging:
         return Staging({node.name for node in self._testbed.nodes}, self.in_node)
@@ -76,6 +87,10 @@ class MachinesApart(RealMachines):
         """Ask every node, and again those that do not answer; return these, each with the reason."""
         failed: dict[str, str] = {}
         nodes = [node.name for node in self._testbed.nodes]
+        together = self.in_nodes(nodes, ["echo", HERE])
+        if together is not None:
+            answered = ask_together(together, nodes, ANSWER_SECONDS + SECONDS_A_NODE * len(nodes), HERE.__eq__)
+            nodes = [node for node in nodes if node not in answered]
         for _ in range(ASKINGS):
             questions = {name: self.in_node(name, ["true"]) for name in nodes}
             limits = Limits(each_s=ANSWER_SECONDS, all_s=ALL_SECONDS + SECONDS_A_NODE * len(nodes))

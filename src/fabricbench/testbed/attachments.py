@@ -41,7 +41,7 @@ def attachments_of(testbed: Testbed, node: Node, facts: NodeFacts) -> tuple[list
     findings: list[Finding] = []
     offered = _offered(facts, testbed.launcher)
     for fabric in testbed.fabrics:
-        if fabric.has_interface and node in testbed.joined_by(fabric):
+        if fabric.has_interface and (not fabric.nodes or node.name in fabric.nodes):
             found = _attachment(node, fabric, facts)
             findings += _of_one(node, fabric, offered, found)
             attached += [found] if found else []

@@ -217,7 +217,8 @@ class Testbed(Model):
     `is_allocated`: the nodes are those of the batch job that the testbed was read in. `mpis` are its MPI installations; none: the
     one that fabricbench was built with. `reach` are tokens with placeholders by which a program that is no MPI program is run on a
     node, in place of ssh (`["kubectl", "exec", "{node}", "--", "{program}"]`).
-    `slurm` says how the job of a run is asked for.
+    `fan_out` are such tokens by which one is run on many nodes at once, which hand on what each prints behind `NODE: `
+    (`["pdsh", "-w", "{nodes}", "{line}"]`). `slurm` says how the job of a run is asked for.
     """
 
     name: str
@@ -230,6 +231,7 @@ class Testbed(Model):
     is_allocated: bool = False
     mpis: tuple[Mpi, ...] = ()
     reach: StarterTokens | None = None
+    fan_out: StarterTokens | None = Field(default=None, exclude_if=lambda tokens: tokens is None)
     slurm: SlurmJob | None = None
     default_receive: str = "blocking"
     notes: tuple[str, ...] = ()
@@ -254,7 +256,8 @@ class Testbed(Model):
 
     def joined_by(self, fabric: Fabric) -> tuple[Node, ...]:
         """Return the nodes that a fabric joins."""
-        return tuple(node for node in self.nodes if not fabric.nodes or node.name in fabric.nodes)
+        own = set(fabric.nodes)
+        return tuple(node for node in self.nodes if not own or node.name in own)
 
     @property
     def seats(self) -> int:

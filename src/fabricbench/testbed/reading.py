@@ -54,6 +54,7 @@ class TestbedTable(Layout):
     lab: str | None = None
     starter: StarterName | StarterTokens | None = None
     reach: StarterTokens | None = None
+    fan_out: StarterTokens | None = None
     default_receive: Receive = Receive.BLOCKING
     notes: tuple[str, ...] = ()
 
@@ -244,6 +245,7 @@ def read_testbed(path: Path, *, is_for_job: bool = False) -> Testbed:
             starter=table.starter,
             mpis=file.mpi,
             reach=table.reach,
+            fan_out=table.fan_out,
             slurm=file.slurm,
             layout=Layout(**{name: getattr(table, name) for name in Layout.model_fields}),
             is_allocated=is_allocated,

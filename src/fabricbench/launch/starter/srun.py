@@ -108,6 +108,19 @@ def tokens(program: str, job: Job) -> list[str]:
     ]
 
 
+BEHIND_NODE = 'stdout=$("$@"); printf "%s\\n" "$stdout" | sed "s/^/$SLURMD_NODENAME: /"'
+"""A shell's line that runs its arguments and puts the node's name before each line of what they print."""
+
+
+def on_nodes(program: str, nodes: Sequence[str], tokens: Sequence[str]) -> list[str] | None:
+    """Return the tokens that run something else, no MPI program, once on each of several nodes; None of one."""
+    if len(nodes) < 2:
+        return None
+    where = _where(Placement(len(nodes), tuple(nodes)))
+    step = (f"--ntasks={len(nodes)}", "--overlap", f"{EXPORT}=ALL", "--kill-on-bad-exit=0")
+    return [program, f"{MPI_OPTION}none", *where, *step, "sh", "-c", BEHIND_NODE, "sh", *tokens]
+
+
 def _where(placement: Placement) -> list[str]:
     if not placement.hosts:
         return ["--nodes=1"]

@@ -1,4 +1,6 @@
-"""What a testbed writes itself, as tokens with placeholders: `starter = ["aprun", "-n", "{ranks}", "{program}"]`, and `reach`.
+"""What a testbed writes itself, as tokens with placeholders: `starter`, `reach`, `fan_out`.
+
+`["aprun", "-n", "{ranks}", "{program}"]` is a starter.
 
 `{program}` is the program with its variables before it, `{arguments}` are the testbed's `mpi_arguments`. Where one is a token by
 itself, it becomes as many tokens as it has; within a longer one (`"cd /tmp && {program}"`) a line that a shell takes. `{line}` is
@@ -19,11 +21,12 @@ from fabricbench.configuration import did_you_mean
 from fabricbench.errors import UsageError
 from fabricbench.launch.starting import WORKING_DIRECTORY, Given, Job
 
-PROGRAM, ARGUMENTS, LINE, NODE = "program", "arguments", "line", "node"
+PROGRAM, ARGUMENTS, LINE, NODE, NODES = "program", "arguments", "line", "node", "nodes"
 VARIABLE = ("name", "value")
-NUMBERS = ("ranks", "nodes", "ranks_per_node", "threads_per_rank")
+NUMBERS = ("ranks", NODES, "ranks_per_node", "threads_per_rank")
 PLACES = (PROGRAM, LINE, ARGUMENTS, *VARIABLE, *NUMBERS, "hosts", "binding", "directory")
 PLACES_OF_REACH = (NODE, PROGRAM, LINE)
+PLACES_OF_FAN_OUT = (NODES, PROGRAM, LINE)
 
 PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 
@@ -93,6 +96,23 @@ def reached(reach: Sequence[str], node: str, program: Sequence[str]) -> list[str
     """Return the tokens that run a program on a node, as the testbed's `reach` says."""
     line = shlex.join(program)
     return _filled(reach, {PROGRAM: program}, {NODE: node, LINE: line, PROGRAM: line})
+
+
+def check_fan_out(fan_out: Sequence[str]) -> None:
+    """Raise UsageError where the tokens of `fan_out` cannot run a program on many nodes."""
+    example = '["pdsh", "-w", "{nodes}", "{line}"]'
+    used = _checked("testbed.fan_out", fan_out, PLACES_OF_FAN_OUT, example)
+    if NODES not in used:
+        raise UsageError(
+            "testbed.fan_out: its tokens name no nodes: {nodes} is missing",
+            hint=f"write it where their names go, with commas between: fan_out = {example}",
+        )
+
+
+def spread(fan_out: Sequence[str], nodes: Sequence[str], program: Sequence[str]) -> list[str]:
+    """Return the tokens that run a program on all these nodes, as the testbed's `fan_out` says."""
+    line = shlex.join(program)
+    return _filled(fan_out, {PROGRAM: program}, {NODES: ",".join(nodes), LINE: line, PROGRAM: line})
 
 
 def _checked(key: str, template: Sequence[str], places: Sequence[str], example: str) -> list[str]:

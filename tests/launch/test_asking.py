@@ -98,7 +98,9 @@ import sys, time
 print("a banner of the site", flush=True)
 for name in sys.argv[1:]:
     print(f"{name}: a greeting", flush=True)
-    print(f"{name}: answer of {name}", flush=True)
+    print(f"{name}:+ answer", flush=True)
+for name in sys.argv[1:]:
+    print(f"{name}:  of {name}", flush=True)
 print("other: answer of nobody", flush=True)
 time.sleep(600)
 """

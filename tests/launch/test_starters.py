@@ -217,6 +217,16 @@ def test_srun_asks_all_nodes_by_one_step_and_puts_their_names_before_what_they_s
         inside, env={**os.environ, "SLURMD_NODENAME": "n1"}, capture_output=True, text=True, check=True, timeout=60
     )
     assert said.stdout == "n1: {one}\nn1: two & three\n"
+    long = srun.on_nodes("srun", ["n1", "n2"], ["printf", "%s", "x" * 1300])
+    assert long is not None
+    parts = subprocess.run(
+        long[long.index("sh") :],
+        env={**os.environ, "SLURMD_NODENAME": "n1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert parts.stdout.splitlines() == [f"n1:+ {'x' * 600}", f"n1:+ {'x' * 600}", f"n1: {'x' * 100}"]
     assert srun.on_nodes("srun", ["n1"], ["true"]) is None
 
 

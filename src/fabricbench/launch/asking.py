@@ -195,10 +195,13 @@ def ask_together(
 ) -> dict[str, Answer]:
     """Run one command that asks many nodes, and return the answers of those that gave one: a line behind `NODE: `.
 
+    It may come in parts: all but the last stand behind `NODE:+ `.
+
     It is not waited for once all have answered, or none has for QUIET_SECONDS after others had. Raises nothing but what `tell`
     raises.
     """
     begin, answers = time.time_ns(), dict[str, Answer]()
+    parts: dict[str, str] = {}
     try:
         asked = _Asked(tokens, time.monotonic() + seconds)
     except (OSError, ValueError):
@@ -210,9 +213,15 @@ def ask_together(
             is_over = is_over or now >= (min(asked.end, heard + QUIET_SECONDS) if answers else asked.end)
             before = len(answers)
             for line in asked.new_lines():
-                name, mark, text = line.partition(": ")
-                if mark and name in nodes and is_answer(text):
-                    answers[name] = Answer(0, text, begin_unix_ns=begin, end_unix_ns=time.time_ns())
+                name, _, rest = line.partition(":")
+                mark, _, text = rest.partition(" ")
+                if name not in nodes or mark not in ("", "+"):
+                    continue
+                whole = parts.pop(name, "") + text
+                if mark:
+                    parts[name] = whole
+                elif is_answer(whole):
+                    answers[name] = Answer(0, whole, begin_unix_ns=begin, end_unix_ns=time.time_ns())
             if len(answers) > before:
                 heard = now
                 tell(len(answers))

@@ -108,8 +108,14 @@ def tokens(program: str, job: Job) -> list[str]:
     ]
 
 
-BEHIND_NODE = 'stdout=$("$@"); printf "%s\\n" "$stdout" | sed "s/^/$SLURMD_NODENAME: /"'
-"""A shell's line that runs its arguments and puts the node's name before each line of what they print."""
+BEHIND_NODE = (
+    'stdout=$("$@"); printf "%s\\n" "$stdout" | awk -v node="$SLURMD_NODENAME" '
+    '\'{ while (length > 600) { print node ":+ " substr($0, 1, 600); $0 = substr($0, 601) } print node ": " $0 }\''
+)
+"""A shell's line that runs its arguments and puts the node's name before each line of what they print.
+
+srun hands on lines of up to 1,024 bytes whole, and mixes longer ones of several nodes: they go in parts, all but the last marked.
+"""
 
 
 def on_nodes(program: str, nodes: Sequence[str], tokens: Sequence[str]) -> list[str] | None:

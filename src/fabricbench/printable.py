@@ -21,7 +21,7 @@ _LINE_BREAKS = "\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029"
 _ACTING = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but tab and newline, DEL, C1
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # bidirectional marks, embeddings, overrides and isolates
-    "\u2028\u2029\ufeff"  # separators that are line breaks to some readers, the byte order mark
+    "\u2028\u2029\ufeff\ufffe\uffff"  # line breaks to some readers, the byte order mark, what is no character (nor XML)
     "\ud800-\udfff"  # lone surrogates, which no output can encode
     "\U000e0000-\U000e007f]"  # tags: invisible text
 )

@@ -69,3 +69,13 @@ def test_a_test_that_the_new_side_lacks_is_a_case_of_the_gate(tmp_path: Path, fa
 def test_the_other_formats_are_as_they_were(form: str, tmp_path: Path, fabricbench: Call):
     old, new = written(tmp_path / "old", 1.0), written(tmp_path / "after", 1.0)
     assert fabricbench("check", "--baseline", old, new, "--format", form)[0] == 0
+
+
+def test_a_gate_that_judged_nothing_says_so(tmp_path: Path, fabricbench: Call):
+    old, new = written(tmp_path / "old", 1.0, blocks=3), written(tmp_path / "new", 1.0, blocks=3)
+    for cells in new.glob("launches/*/cells.parquet"):
+        cells.unlink()
+    code, _, err = fabricbench("check", "--baseline", old, new)
+    assert code == 5
+    assert "nothing is left to judge, and a part was lost: net (after): none of 3 launches" in err
+    assert "pass" not in err

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from fabricbench.printable import PrintableConsole, one_line, printable
 from support.calling import Call
+from support.configured_runs import write_system
 from support.synthetic_run import ladder_cells, write_synthetic_run
 
 ACTING = "\x1b[31mRED\x1b]0;title\x07\x9b2J\u202elast\u2066\u2028\x7f"
@@ -78,6 +79,23 @@ def test_a_page_shows_what_reorders_a_line_without_reordering(hostile_run: Path,
     page = (tmp_path / "page.html").read_text()
     assert "\\u202elast" in page
     assert [sign for sign in "\x1b\x07\x9b\u202e\u2066" if sign in page] == []
+
+
+@pytest.mark.slow
+def test_names_of_configurations_are_drawn_without_acting(fabricbench: Call, tmp_path: Path):
+    """A processor calls itself what it likes, and so does whoever compares; neither ends the process that draws."""
+    runs = [tmp_path / name for name in ("a", "b", "c")]
+    for seed, run in enumerate(runs):
+        write_system(run, {"ib": 1.0}, seed=seed, processor=f"{ACTING}\ufffe{seed}")
+    for given in (runs, [f"{ACTING}={runs[0]}", f"\udcff={runs[1]}"]):
+        for output in ("page.html", "first.svg", "data.json", "table.csv"):
+            figure = ("--figure", "first-screen") if output == "first.svg" else ()
+            code, out, err = fabricbench("report", *given, *figure, "-o", tmp_path / output)
+            assert code == 0, err
+            shown = "" if output == "data.json" else (tmp_path / output).read_text()
+            assert acting_in(out + err + shown) == []
+        code, _, err = fabricbench("report", *given, "--format", "svg", "-o", tmp_path / "figures")
+        assert code == 0, err
 
 
 def test_the_gate_and_an_error_do_not_act(hostile_run: Path, fabricbench: Call, tmp_path: Path):

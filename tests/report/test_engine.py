@@ -1,4 +1,4 @@
-"""Where the engine that draws cannot have its address space, a page is written without still pictures and a picture is refused."""
+"""What would end the engine that draws: too little address space costs a page its pictures, text that is no XML is escaped."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from fabricbench.report.drawing.engine import ENGINE_BYTES
+from fabricbench.report.drawing.engine import ENGINE_BYTES, drawn_png, drawn_svg, drawn_width
+from fabricbench.report.drawing.raster import raster_spec
 
 LIMITED = """
 import resource, sys
@@ -42,3 +44,13 @@ def test_a_limit_of_address_space_costs_pictures_and_never_the_process(limit: in
     stills, picture = done.stdout.splitlines()
     assert (int(stills) > 0) is can_draw
     assert picture == "True" if can_draw else "drawing pictures takes 72 GiB of address space" in picture
+
+
+@pytest.mark.parametrize("sign", ["\x1b", "\x00", "\ufffe", "\ud800"])
+def test_no_text_ends_the_process_that_draws(sign: str):
+    spec = {"mark": "text", "data": {"values": [{"name": f"a{sign}b"}]}, "encoding": {"text": {"field": "name"}}}
+    assert f"a\\u{ord(sign):04x}b" in drawn_svg(spec)
+    assert drawn_png(spec, 1.0).startswith(b"\x89PNG")
+    assert drawn_width(spec) > 0
+    matrix = raster_spec(np.zeros((2, 2)), [f"n{sign}0", "n1"], ("#000000", "#ffffff"), [], "to")
+    assert f"n\\u{ord(sign):04x}0" in drawn_svg(matrix)

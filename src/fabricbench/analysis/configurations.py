@@ -18,6 +18,7 @@ from fabricbench.analysis.measured import Configuration, Side
 from fabricbench.analysis.sides import check_copies
 from fabricbench.analysis.wording import enumeration
 from fabricbench.errors import UsageError
+from fabricbench.printable import one_line
 from fabricbench.quantity import count
 from fabricbench.record.store import Run
 from fabricbench.testbed.model import Fabric, mpi_of
@@ -166,8 +167,8 @@ def _values(every: Sequence[Traits], whats: Sequence[str]) -> set[tuple[str | No
 
 
 def _short(what: str, values: Sequence[str]) -> list[str]:
-    """Return the values of a trait as a name has them; whole where shortened ones would be alike."""
-    short = [_written(what, value) if value != UNKNOWN else f"{what} unknown" for value in values]
+    """Return the values of a trait as a name has them: they are anybody's texts. Whole where shortened ones would be alike."""
+    short = [one_line(_written(what, value)) if value != UNKNOWN else f"{what} unknown" for value in values]
     return short if len(set(short)) == len(set(values)) else list(values)
 
 

@@ -160,19 +160,19 @@ def conclude(report: GateReport) -> None:
         verdict: [one for one in report.cells if one.verdict is verdict and not one.is_control]
         for verdict in GateVerdict
     }
-    allowed = percent(report.maximum_regression)
+    passed, allowed = of[GateVerdict.PASSED], percent(report.maximum_regression)
     if report.verdict is GateVerdict.REGRESSED:
         control = any(one.is_control and one.verdict is GateVerdict.REGRESSED for one in report.cells)
         hint = "memory, the control, became slower too: the machine changed, measure again" if control else None
         raise GateFailed(f"{count(len(of[GateVerdict.REGRESSED]), 'test')} slower by more than {allowed}", hint=hint)
-    if report.verdict is GateVerdict.INCONCLUSIVE and report.other_machines and not of[GateVerdict.INCONCLUSIVE]:
+    if report.verdict is GateVerdict.INCONCLUSIVE and report.other_machines and passed and not of[GateVerdict.INCONCLUSIVE]:
         raise Inconclusive(
             f"every test passes, on other machines than the baseline's: {'; '.join(report.other_machines)}",
             hint="measure a baseline on these machines; where they are the change to be judged, add --other-machines",
         )
     if report.verdict is GateVerdict.INCONCLUSIVE and report.lost and not of[GateVerdict.INCONCLUSIVE]:
         raise Inconclusive(
-            f"what is left passes, and a part was lost: {'; '.join(report.lost)}",
+            f"{'what is left passes' if passed else 'nothing is left to judge'}, and a part was lost: {'; '.join(report.lost)}",
             hint="mend why it was lost (`fabricbench show RUNDIR --format text` tells), and measure it again",
         )
     if report.verdict is GateVerdict.INCONCLUSIVE:

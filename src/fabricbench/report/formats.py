@@ -14,11 +14,12 @@ import vl_convert
 
 from fabricbench.analysis.findings import Findings
 from fabricbench.errors import UsageError
+from fabricbench.printable import printable
 from fabricbench.report import latex, markdown
 from fabricbench.report.comma_separated import COMPARISONS, comparisons_csv, findings_csv
 from fabricbench.report.drawing.drawn import drawn_csv
 from fabricbench.report.drawing.embedded_fonts import with_fonts
-from fabricbench.report.drawing.engine import can_draw, check_can_draw
+from fabricbench.report.drawing.engine import can_draw, check_can_draw, drawn_svg
 from fabricbench.report.drawing.figure import ALONE_WIDTH, PAPER_PANEL_WIDTH, Figure, Spec, compose
 from fabricbench.report.figures import build, paper_spec, present
 from fabricbench.report.html import render_html
@@ -62,12 +63,12 @@ class FigureFormat:
         check_can_draw()
         if width_mm is not None:
             raise UsageError(f"{FIRST_SCREEN} has a width of its own", hint="leave out --width, which is for figures")
-        return self.draw(picture(findings))
+        return self.draw(printable(picture(findings)))
 
     def render_spec(self, spec: Spec) -> bytes:
         """Return what a Vega-Lite specification draws; EnvironmentLacks where nothing can be drawn here."""
         check_can_draw()
-        return self.draw(str(vl_convert.vegalite_to_svg(spec)))
+        return self.draw(drawn_svg(spec))
 
 
 def picture_names(findings: Findings) -> tuple[str, ...]:
@@ -105,7 +106,7 @@ def _picture(figure: Figure, findings: Findings) -> Spec:
 
 
 def _svg(spec: Spec) -> bytes:
-    return with_fonts(str(vl_convert.vegalite_to_svg(spec))).encode()
+    return with_fonts(drawn_svg(spec)).encode()
 
 
 def _pdf(svg: str) -> bytes:

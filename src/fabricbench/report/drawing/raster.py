@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fabricbench.printable import printable
 from fabricbench.report.drawing.figure import Spec, mark, tooltip
 from fabricbench.report.drawing.heat import NEUTRAL
 
@@ -38,7 +39,7 @@ def raster_spec(
     """
     members = len(names)
     step = max(members // LABELS, 1)
-    shown = {place: names[place] for place in range(0, members, step)}
+    shown = {place: printable(names[place]) for place in range(0, members, step)}
     axis = {"values": list(shown), "labelExpr": f"({json.dumps(shown)})[datum.value]", "grid": False}
     scale = {"domain": [0, members], "nice": False}
     x: Spec = {"field": "x", "type": "quantitative", "scale": scale, "axis": {**axis, "title": x_title}}

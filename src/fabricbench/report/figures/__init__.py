@@ -9,11 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import vl_convert
-
 from fabricbench import chapters
 from fabricbench.analysis.findings import Findings
 from fabricbench.errors import UsageError
+from fabricbench.report.drawing.engine import drawn_width
 from fabricbench.report.drawing.figure import PAPER_PANEL_WIDTH, Builder, Figure, Panel, Spec, compose, interval_note
 from fabricbench.report.figures.curves import round_trip_curves, throughput_curves
 from fabricbench.report.figures.distributions import distributions, tails
@@ -118,7 +117,7 @@ def _in_columns(figure: Figure, shown: Shown, width: float, columns: int) -> tup
     surplus = 0.0
     for _ in range(TRIES):
         spec = compose(figure, shown, columns=columns, panel_width=panel_width, width=width)
-        surplus = vl_convert.vegalite_to_scenegraph(spec)["width"] - width
+        surplus = drawn_width(spec) - width
         if abs(surplus) < 1:
             break
         panel_width = max(LEAST_PANEL, panel_width - surplus / columns)

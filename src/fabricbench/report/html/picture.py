@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from markupsafe import Markup
 
 from fabricbench.analysis.findings import Findings, Grade
-from fabricbench.printable import printable
 from fabricbench.report.drawing.figure import LIGHT, PAPER_SANS
 from fabricbench.report.first_screen import LOST, Row, Screen, Value, build_screen
 from fabricbench.report.html.strips import WIDTH as STRIP_WIDTH
@@ -74,7 +73,7 @@ class _Sheet:
                 size=size,
                 colour=colour,
                 look=Markup(look),  # noqa: S704 - one of the constants below
-                text=printable(text),
+                text=text,
             )
         )
 
@@ -118,7 +117,7 @@ def picture(findings: Findings) -> str:
         ).format(
             width=sheet.width,
             height=height,
-            title=printable(screen.sentence),
+            title=screen.sentence,
             style=STYLE,
             parts=Markup().join(sheet.parts),
         )

@@ -10,9 +10,9 @@ import json
 import re
 from functools import lru_cache
 
-import vl_convert
 from markupsafe import Markup
 
+from fabricbench.report.drawing.engine import drawn_png, drawn_svg
 from fabricbench.report.drawing.figure import LIGHT, Panel, Spec, vega_config
 from fabricbench.report.figures.distributions import ANY_SIZE
 
@@ -54,8 +54,7 @@ def _drawn(spec: str) -> str:
     pixels = read["width"] * read["height"] * PIXELS**2
     if _marks(read) * BYTES_OF_A_MARK > max(pixels * BYTES_OF_A_PIXEL, LEAST_AS_PIXELS):
         return _as_pixels(read)
-    drawn = str(vl_convert.vegalite_to_svg(read))
-    drawn = LONG_NUMBER.sub(r"\1", SURPLUS.sub("", drawn))
+    drawn = LONG_NUMBER.sub(r"\1", SURPLUS.sub("", drawn_svg(read)))
     return drawn.replace("<svg ", '<svg aria-hidden="true" ', 1)
 
 
@@ -83,5 +82,5 @@ def _marks(spec: Spec) -> int:
 
 def _as_pixels(spec: Spec) -> str:
     """Return a picture on its own white ground, which no scheme of the page's colours changes."""
-    image = base64.b64encode(vl_convert.vegalite_to_png({**spec, "background": LIGHT.background}, scale=PIXELS))
+    image = base64.b64encode(drawn_png({**spec, "background": LIGHT.background}, PIXELS))
     return f'<img alt="" aria-hidden="true" src="data:image/png;base64,{image.decode()}">'

@@ -12,7 +12,7 @@ from fabricbench.analysis.findings import Findings
 from fabricbench.errors import UsageError
 from fabricbench.report.first_screen import build_screen
 from fabricbench.report.formats import FIRST_SCREEN, FORMATS, FigureFormat, picture_names
-from fabricbench.report.html.picture import BOLD_LETTER, EDGE, WIDTH, picture
+from fabricbench.report.html.picture import BOLD_LETTER, EDGE, picture
 from support.example_findings import (
     before_after_findings,
     busy_findings,
@@ -70,21 +70,25 @@ def test_no_line_leaves_the_picture_and_names_from_elsewhere_are_text(make: Call
         assert float(one.attrib["y"]) < bottom
 
 
-def test_with_many_fabrics_it_is_wider_and_no_number_lies_over_another():
+def test_many_fabrics_have_a_line_each_and_no_number_lies_over_another():
     findings = three_fabric_findings()
     fabrics = tuple(
         fabric.model_copy(update={"name": f"{fabric.name}-{number}" if number else fabric.name})
-        for number in range(3)
+        for number in range(4)
         for fabric in findings.fabrics
     )
-    drawn = fromstring(picture(findings.model_copy(update={"fabrics": fabrics})))
-    assert float(drawn.attrib["width"]) > WIDTH
+    many, fewer = (findings.model_copy(update={"fabrics": some}) for some in (fabrics, fabrics[:5]))
+    drawn = fromstring(picture(many))
+    assert drawn.attrib["width"] == fromstring(picture(fewer)).attrib["width"]
     rows: dict[str, list[tuple[float, float]]] = {}
     for one in drawn.iter(TEXT):
-        if one.attrib.get("text-anchor") == "end":
-            width = len(one.text or "") * float(one.attrib["font-size"]) * BOLD_LETTER
-            rows.setdefault(one.attrib["y"], []).append((float(one.attrib["x"]) - width, float(one.attrib["x"])))
-    assert max(map(len, rows.values())) == 9
+        width = len(one.text or "") * float(one.attrib["font-size"]) * BOLD_LETTER
+        left = float(one.attrib["x"]) - (width if one.attrib.get("text-anchor") == "end" else 0.0)
+        rows.setdefault(one.attrib["y"], []).append((left, left + width))
+    screen = build_screen(many)
+    words = said(many)
+    assert [name for letter, name in screen.fabrics if f"{letter}{name}".replace(" ", "") not in words] == []
+    assert sum(len(places) == 1 + len(screen.rows) for places in rows.values()) >= len(fabrics)
     for places in rows.values():
         ordered = sorted(places)
         assert all(right < left for (_, right), (left, _) in pairwise(ordered))

@@ -7,7 +7,7 @@ An SVG that stands alone. Its text is set here, in lines of a font whose letters
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from markupsafe import Markup
@@ -29,7 +29,9 @@ WIDE_LETTER = 0.65
 """Of a bold one in other fonts, where the first of `PAPER_SANS` is not there."""
 WHAT_WIDTH, OUTCOME_WIDTH, GRADE_WIDTH = 176.0, 216.0, 104.0
 LEAST_VALUE_WIDTH = 144.0
-"""Of a fabric's column: with many of them the picture is wider."""
+"""Of a fabric's column, or of an effect's where each fabric has a line: with many of them the picture is wider."""
+NAME_WIDTH = 240.0
+"""Of fabrics that have a line each."""
 LABEL_WIDTH, SWATCH_WIDTH = 96.0, 18.0
 ALARM, CLEAR, BADGE, BADGE_TINT = "#a33a00", "#00795a", "#6b4e00", "#fbf1d5"
 RULE = "#dedbd3"
@@ -47,6 +49,10 @@ text {{ font-family: {PAPER_SANS}; fill: {LIGHT.text}; }}
 .launch-axis {{ stroke: {RULE}; }} .launch-margin {{ fill: #808790; fill-opacity: 0.25; }} .launch-one {{ stroke: #808790; }}
 .launch-nothing {{ stroke: {ALARM}; stroke-width: 1.5; fill: none; }}
 """
+
+
+Line = tuple[str, float, str]
+"""A text, its size, and what else an SVG may say of it."""
 
 
 @dataclass
@@ -83,6 +89,13 @@ class _Sheet:
             self.words(line, x, self.y + size, size, **look)
             self.y += size * LEADING
 
+    def column(self, lines: Iterable[Line], x: float, top: float, colour: str = LIGHT.text) -> float:
+        """Set lines of their own sizes one below the other, the small ones muted, and return where they end."""
+        for text, size, look in lines:
+            self.words(text, x, top + size, size, colour=colour if size == TEXT else LIGHT.muted, look=look)
+            top += size * LEADING
+        return top
+
     def rule(self, colour: str = RULE) -> None:
         """Draw a line across."""
         self.parts.append(
@@ -100,9 +113,12 @@ def picture(findings: Findings) -> str:
     """Return the first screen as SVG."""
     screen = build_screen(findings)
     columns = _columns(screen)
-    sheet = _Sheet(columns.width)
+    is_turned = screen.is_turned and bool(screen.rows)
+    sheet = _Sheet(_turned_width(screen) if is_turned else columns.width)
     _head(sheet, findings, screen)
-    if screen.rows:
+    if is_turned:
+        _turned_table(sheet, findings, screen)
+    elif screen.rows:
         _table(sheet, findings, screen, columns)
     for number, doubt in screen.doubts_of(screen.rows):
         sheet.lines(wrapped(f"[{number}] {doubt}", sheet.text_width, SMALL), EDGE, SMALL, colour=LIGHT.muted)
@@ -232,22 +248,15 @@ def _row(
     colour = LIGHT.muted if row.is_undecided else LIGHT.text
     bottoms = [top]
 
-    def column(lines: Sequence[tuple[str, float, str]], x: float, ink: str) -> None:
-        y = top
-        for text, size, look in lines:
-            sheet.words(text, x, y + size, size, colour=ink if size == TEXT else LIGHT.muted, look=look)
-            y += size * LEADING
-        bottoms.append(y)
-
     what = wrapped(row.what, WHAT_WIDTH - GAP, TEXT, is_bold=True)
-    column([(line, TEXT, BOLD) for line in what], EDGE, LIGHT.text)
+    bottoms.append(sheet.column([(line, TEXT, BOLD) for line in what], EDGE, top))
     for (_, name), x in zip(screen.fabrics, columns.values, strict=True):
         found = next((value for value in row.values if value.fabric == name), None)
-        column(list(_value(found, columns.value_width)), x, colour)
+        bottoms.append(sheet.column(_value(found, columns.value_width), x, top, colour))
     if screen.is_alone:
         sheet.words(row.marks, columns.grade, top + TEXT - 1, SMALL, colour=LIGHT.muted)
     else:
-        column(list(_outcome(screen, row)), columns.outcome + SWATCH_WIDTH, colour)
+        bottoms.append(sheet.column(_outcome(screen, row), columns.outcome + SWATCH_WIDTH, top, colour))
         sheet.parts.append(
             Markup('<g transform="translate({x:g} {y:g})">{strip}</g>').format(x=columns.strip, y=top, strip=strip)
         )
@@ -260,19 +269,52 @@ def _row(
     sheet.rule()
 
 
-def _value(value: Value | None, width: float) -> Iterator[tuple[str, float, str]]:
-    """Yield a value and what stands below it: its interval, and why it cannot be right."""
+def _turned_width(screen: Screen) -> float:
+    return max(WIDTH, EDGE + NAME_WIDTH + len(screen.rows) * LEAST_VALUE_WIDTH + EDGE)
+
+
+def _turned_table(sheet: _Sheet, findings: Findings, screen: Screen) -> None:
+    """Draw a line for each fabric and a column for each effect, as the page does of many fabrics; below them the evidence."""
+    looks, step = looks_of(findings, screen), (sheet.text_width - NAME_WIDTH) / len(screen.rows)
+    ends = [EDGE + NAME_WIDTH + step * (place + 1) for place in range(len(screen.rows))]
+    heads = [
+        [(line, TEXT, BOLD + RIGHT) for line in wrapped(row.what, step - GAP, TEXT, is_bold=True)]
+        for row in screen.rows
+    ]
+    level = [(line, SMALL, "") for line in wrapped(f"{screen.level} [place]", NAME_WIDTH - GAP, SMALL)]
+    columns = zip((level, *heads), (EDGE, *ends), strict=True)
+    sheet.y = max(sheet.column(lines, x, sheet.y) for lines, x in columns) + 4
+    sheet.rule(LIGHT.text)
+    for letter, name in screen.fabrics:
+        top = sheet.y + 6
+        sheet.parts.append(_swatch(*looks[name], EDGE, top + 1))
+        words = wrapped(f"{letter} {name}", NAME_WIDTH - SWATCH_WIDTH - GAP, TEXT, is_bold=True, is_name=True)
+        bottoms = [sheet.column([(line, TEXT, BOLD) for line in words], EDGE + SWATCH_WIDTH, top)]
+        for row, x in zip(screen.rows, ends, strict=True):
+            colour = LIGHT.muted if row.is_undecided else LIGHT.text
+            bottoms.append(sheet.column(_value(row.value_of(name), step - GAP, row.place_of(name)), x, top, colour))
+        sheet.y = max(bottoms) + 4
+        sheet.rule()
+    sheet.words("Evidence", EDGE, sheet.y + 6 + TEXT, look=BOLD)
+    for row, x in zip(screen.rows, ends, strict=True):
+        _grade(sheet, row, x - GRADE_WIDTH, sheet.y + 6)
+    sheet.y += 6 + TEXT * LEADING + 4
+    sheet.rule()
+
+
+def _value(value: Value | None, width: float, place: str = "") -> Iterator[Line]:
+    """Yield a value, which place it has, and what stands below it: its interval, and why it cannot be right."""
     if value is None:
         yield NOTHING, TEXT, RIGHT
         return
     struck = ' text-decoration="line-through"' if value.is_struck else ""
-    yield set_for_page(value.text), TEXT, BOLD + RIGHT + struck
+    yield set_for_page(f"{value.text} [{place}]" if place else value.text), TEXT, BOLD + RIGHT + struck
     share = f"{value.share_in_full} of the line rate" if value.share else ""
     for text in filter(None, (value.interval, share, value.remark)):
         yield from ((line, SMALL, RIGHT) for line in wrapped(text, width, SMALL))
 
 
-def _outcome(screen: Screen, row: Row) -> Iterator[tuple[str, float, str]]:
+def _outcome(screen: Screen, row: Row) -> Iterator[Line]:
     if not screen.has_pairs:
         yield from ((line, SMALL, "") for line in wrapped(row.ranking, OUTCOME_WIDTH - SWATCH_WIDTH - GAP, SMALL))
     elif not row.ratios:

@@ -56,6 +56,19 @@ def test_the_dossier_stands_beside_the_run_and_its_path_is_printed(tmp_path: Pat
     assert [{"runs": [tmp_path], "baseline": None}] == CALLS
 
 
+def test_a_report_of_several_runs_leaves_the_dossier_of_each(tmp_path: Path):
+    runs = [tmp_path / name for name in ("old", "new")]
+    for run in runs:
+        run.mkdir()
+        assert report(run).exit_code == 0
+    own = (runs[0] / "dossier.html").read_bytes()
+    assert report(*runs).stdout.strip() == str(runs[0] / "comparison.html")
+    assert (
+        report(*runs, "--format", "svg", "--figure", "ladder").stdout.split()[0].endswith("old/comparison-ladder.svg")
+    )
+    assert (runs[0] / "dossier.html").read_bytes() == own
+
+
 def test_two_runs_and_a_baseline_reach_the_analysis(tmp_path: Path):
     after = tmp_path / "after"
     assert report(tmp_path, after, "--baseline", "myrinet", "-o", tmp_path / "x.html").exit_code == 0

@@ -244,6 +244,13 @@ def first_path(sides: dict[str, Any]) -> Path:
     return path
 
 
+def count_of_runs(sides: dict[str, Any]) -> int:
+    """Return how many run directories were given."""
+    if "configurations" in sides:
+        return len({run.path for one in sides["configurations"] for run in one.runs})
+    return sum(map(len, sides.values()))
+
+
 def refuse_without(context: typer.Context, needed: str, *parameters: str) -> None:
     """Raise UsageError where a parameter was typed that means nothing without an option that was not: it would be dropped."""
     for name in parameters:

@@ -17,6 +17,7 @@ from fabricbench.cli.arguments import (
     RunsArgument,
     SeveralRunsCommand,
     UnitsOption,
+    count_of_runs,
     first_path,
     note_of_sides,
     runs_to_analyse,
@@ -57,7 +58,10 @@ def register(app: typer.Typer) -> None:
         output: Annotated[
             Path | None,
             typer.Option(
-                "--output", "-o", help="The file, or - for stdout; a folder for all figures. Default: beside the run."
+                "--output",
+                "-o",
+                help="The file, or - for stdout; a folder for all figures. Default: dossier.html in the run, of several runs "
+                "comparison.html in the first.",
             ),
         ] = None,
         form: Annotated[
@@ -140,7 +144,7 @@ def register(app: typer.Typer) -> None:
         sides = runs_to_analyse(runs, before, after)
         weights = None if decision is None else read_decision(decision)
         difference = None if margin is None else share_option(margin, "--margin")
-        path = target or first_path(sides) / _name_beside_run(written, figure)
+        path = target or first_path(sides) / _name_beside_run(written, figure, of_several=count_of_runs(sides) > 1)
         if isinstance(written, Format) or figure is not None:
             check_output(path)
         with losses_said():
@@ -162,12 +166,16 @@ def register(app: typer.Typer) -> None:
             webbrowser.open(path.resolve().as_uri())
 
 
-def _name_beside_run(written: Format | FigureFormat, figure: str | None) -> str:
-    """Return the name of what is written where none was given: a report's, a figure's, or that of the folder of all figures."""
+def _name_beside_run(written: Format | FigureFormat, figure: str | None, *, of_several: bool) -> str:
+    """Return the name of what is written where none was given: a report's, a figure's, or that of the folder of all figures.
+
+    That of several runs has a name of its own: it lies in one of them, whose own dossier stays.
+    """
     from fabricbench.report.formats import Format  # noqa: PLC0415 - keeps the start of the program fast
 
-    name = "dossier" if isinstance(written, Format) else figure
-    return "figures" if name is None else f"{name}{written.suffix}"
+    if isinstance(written, Format):
+        return f"{'comparison' if of_several else 'dossier'}{written.suffix}"
+    return ("comparison-" if of_several else "") + ("figures" if figure is None else f"{figure}{written.suffix}")
 
 
 def _refuse_of_figures(name: FormatName, options: dict[str, object]) -> None:

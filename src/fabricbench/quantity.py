@@ -1,4 +1,4 @@
-"""Quantities with units: reads what people write (`100Mbit/s`, `5us` or `5 µs`, `64KiB`) and writes what they read.
+"""Quantities with units, and lists: reads what people write (`100Mbit/s`, `5us` or `5 µs`, `64KiB`) and writes what they read.
 
 Inside, everything is in SI base units or the unit that the name says; scaling happens at these borders only.
 Rates and times use decimal prefixes; sizes take both decimal (kB) and binary (KiB) ones.
@@ -297,6 +297,18 @@ def count(number: int, noun: str) -> str:
     """Return `1 launch`, `3 launches`, `2 more blocks`."""
     ending = "" if number == 1 else "es" if noun.endswith(("ch", "s")) else "s"
     return f"{number:,} {noun}{ending}"
+
+
+def listed(items: Sequence[str]) -> str:
+    """Return `a, b`; `a, b; c, d` of items that have commas of their own."""
+    return ("; " if any(", " in one for one in items) else ", ").join(items)
+
+
+def enumeration(items: Sequence[str], last: str = "and") -> str:
+    """Return `a`, `a and b`, `a, b and c`; of items that have commas of their own `a, b; c, d and e`."""
+    if len(items) < 3:
+        return f" {last} ".join(items)
+    return listed([*items[:-2], f"{items[-2]} {last} {items[-1]}"])
 
 
 def _significant(value: float, digits: int) -> str:

@@ -219,6 +219,15 @@ def test_sides_that_are_not_crossed_have_no_main_effects(write: Write):
     assert not found.chapters.get(EFFECTS)
 
 
+def test_who_is_beaten_does_not_lead_though_the_first_was_not_told_from_it(write: Write):
+    """Four blocks tell no two fabrics of a run apart among so many pairs, and launches of other runs do."""
+    runs = [write(f"P{n}", {"ib": 1 + n / 5, "eth": 2.0}, processor=f"P{n}") for n in range(5)]
+    found = analyse(configurations=configurations_of(runs))
+    assert found.headline.sentence == "No single fastest: P0, ib leads, not told apart from P0, eth."
+    assert found.title == "10 configurations: P0, ib; P0, eth; ..."
+    assert any("P0, ib; P0, eth; P1, ib; " in one.subject for one in found.warnings)
+
+
 def test_a_decision_names_configurations_and_a_price_of_a_fabric_is_that_of_each_with_it(write: Write):
     table = DecisionTable(
         node_price=5000.0,

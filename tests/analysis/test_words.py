@@ -15,6 +15,7 @@ from fabricbench.analysis.findings import Grade, Severity, Verdict
 from fabricbench.analysis.phrases import MOST_WORDS
 from fabricbench.analysis.wording import how_much
 from fabricbench.model import Layer, Metric, Pattern
+from fabricbench.quantity import enumeration, listed
 from fabricbench.record.lines import CellFailed, FailureCode
 from fabricbench.record.manifest import PlannedLaunch
 from fabricbench.record.reading import Record
@@ -423,3 +424,14 @@ def test_an_effect_no_larger_than_what_the_machine_changed_by_is_in_doubt_in_the
     first = headline.evidence[0]
     assert first.words.startswith("May change: that other is faster in MPI round trip, 64 B; ")
     assert "the machine changed between the launches" in "; ".join(map(str, first.doubts))
+
+
+def test_a_list_of_names_that_have_commas_is_parted_by_semicolons():
+    assert [enumeration(items) for items in ([], ["a"], ["a", "b"], ["a", "b", "c"])] == [
+        "",
+        "a",
+        "a and b",
+        "a, b and c",
+    ]
+    assert enumeration(["a, x", "b, x", "c"], "or") == "a, x; b, x or c"
+    assert listed(["a, x", "b"]) == "a, x; b"

@@ -59,9 +59,17 @@ def test_who_is_first_is_told_with_a_probability_and_what_that_is_of():
 
 
 def test_fabrics_that_no_test_separates_are_not_put_in_an_order():
-    text = lines(ranks=(("myrinet", "ethernet"),))
-    assert "myrinet and ethernet share the first place, no test separates them at 95 %" in text
+    alike = {name: FabricScore(fabric=name, score=ONE, probability_first=0.5, places=(1, 2)) for name in ("a", "b")}
+    text = lines(ranks=(("b", "a"),), fabrics=tuple(alike.values()))
+    assert "b and a share the first place, no test separates them at 95 %" in text
     assert "is first with probability" in text
+    # a is told from c, c from d, and a not from d: d cannot be first for all that
+    beaten = [
+        FabricScore(fabric=name, score=ONE, probability_first=0.0, places=places)
+        for name, places in (("c", (2, 3)), ("d", (3, 4)))
+    ]
+    text = lines(ranks=(("b", "a", "d"), ("c",)), fabrics=(*alike.values(), *beaten))
+    assert "b and a share the first place" in text
 
 
 def test_without_costs_there_is_no_word_of_money():

@@ -40,11 +40,11 @@ from fabricbench.analysis.rows import choose_rows
 from fabricbench.analysis.sides import Wanted, read_sides
 from fabricbench.analysis.summary import distribution, summarise
 from fabricbench.analysis.trend import History, trend_up_to
-from fabricbench.analysis.wording import enumeration, named, named_cell, percent
+from fabricbench.analysis.wording import named, named_cell, percent
 from fabricbench.chapters import find_all
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer
-from fabricbench.quantity import count
+from fabricbench.quantity import count, enumeration, listed
 from fabricbench.record.account import account_of
 from fabricbench.record.decision_table import DecisionTable, decision_of
 from fabricbench.record.manifest import margin_of, may_grow
@@ -358,7 +358,7 @@ def _title(sides: Sequence[Side], pairings: Sequence[Pairing]) -> str:
         return _title_of_configurations(names)
     if not pairings[0].is_paired:
         return f"{enumeration([side.fabric.name for side in sides[::2]])}, before and after"
-    return f"{', '.join(names[:-1])} or {names[-1]}?"
+    return f"{enumeration(names, 'or')}?"
 
 
 LONGEST_TITLE = 80
@@ -366,9 +366,9 @@ LONGEST_TITLE = 80
 
 def _title_of_configurations(names: Sequence[str]) -> str:
     """Return a question that names all configurations, else how many there are and the first ones."""
-    whole = f"{'; '.join(names[:-1])} or {names[-1]}?"
+    whole = f"{enumeration(names, 'or')}?"
     return (
-        whole if len(whole) <= LONGEST_TITLE else f"{count(len(names), 'configuration')}: {'; '.join(names[:2])}, ..."
+        whole if len(whole) <= LONGEST_TITLE else f"{count(len(names), 'configuration')}: {listed([*names[:2], '...'])}"
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp, log
 
@@ -35,15 +35,8 @@ from fabricbench.analysis.single_sizes import (
     reach,
     shortened,
 )
-from fabricbench.analysis.wording import (
-    FACTOR_FROM,
-    enumeration,
-    factor_text,
-    in_one_unit,
-    percent,
-    slower_text,
-    times_better,
-)
+from fabricbench.analysis.wording import FACTOR_FROM, factor_text, in_one_unit, percent, slower_text, times_better
+from fabricbench.quantity import enumeration, listed
 from fabricbench.statistics.decision import FEWEST_PAIRS
 from fabricbench.statistics.ratios import MINIMUM_LAUNCHES
 
@@ -245,10 +238,27 @@ def _many(compared: Compared, leading: Sequence[Effect], of_samples: Sequence[Ef
         few = _least(compared) if _has_too_few(compared) else ""
         heads = (f"Not enough data to rank {which}" for which in (enumeration(names), f"the {len(names)} fabrics"))
         return Answer(fitting(*(f"{head}{few}." for head in heads)), (), (), "")
-    texts = [f"{subject_of(one, leading)} on {enumeration(one.ranks[0])}" for one in ranked]
-    options = [f"No single fastest: {'; '.join(texts[:number])} lead." for number in (3, 2, 1)]
-    sentence = fitting(*options, f"No single fastest of {len(names)}: which one leads depends on what is measured.")
-    return Answer(sentence, tuple(ranked[:2]), (), orders)
+    leads = f"No single fastest of {len(names)}: which one leads depends on what is measured."
+    return Answer(fitting(*_who_lead(ranked, leading), leads), tuple(ranked[:2]), (), orders)
+
+
+def _who_lead(ranked: Sequence[Effect], leading: Sequence[Effect]) -> Iterator[str]:
+    """Yield sentences of who is first in which row, the longest first."""
+    first = [_unbeaten(one) for one in ranked]
+    if len(ranked) == len(leading) and all(one == first[0][:1] for one in first):
+        (name,) = first[0]
+        mine = [pair for one in ranked for pair in one.pairs if name in (pair.fabric_a, pair.fabric_b)]
+        alike = list(dict.fromkeys(_other(pair, name) for pair in mine if not pair.verdict.is_decided))
+        yield from (f"No single fastest: {name} leads, not told apart from {enumeration(alike)}." for _ in alike[:1])
+    texts = [f"{subject_of(one, leading)} on {enumeration(some)}" for one, some in zip(ranked, first, strict=True)]
+    yield from (f"No single fastest: {'; '.join(texts[:number])} lead." for number in (3, 2, 1))
+
+
+def _unbeaten(effect: Effect) -> list[str]:
+    """Return who may be first in a row: the fabrics that no test put behind another, which some of the first tier may be."""
+    losers = {one.verdict.of_other(one.fabric_a, one.fabric_b) for one in effect.pairs if one.verdict.is_decided}
+    names = dict.fromkeys(name for tier in effect.ranks for name in tier)
+    return [name for name in names if name not in losers] or list(effect.ranks[0])
 
 
 def factors_answer(compared: Compared, leading: Sequence[Effect]) -> Answer | None:
@@ -409,7 +419,7 @@ def order_text(effect: Effect) -> str:
     """Return `b, then c, then a`, or `b, c, a; not told apart: b and c`."""
     order = list(dict.fromkeys(name for tier in effect.ranks for name in tier))
     alike = [f"{one.fabric_a} and {one.fabric_b}" for one in effect.pairs if not one.verdict.is_decided]
-    return ", then ".join(order) if not alike else f"{', '.join(order)}; not told apart: {', '.join(alike)}"
+    return ", then ".join(order) if not alike else f"{listed(order)}; not told apart: {listed(alike)}"
 
 
 def _of_single_runs(pairings: Sequence[Pairing]) -> str:

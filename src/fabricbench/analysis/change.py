@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from fabricbench.analysis.findings import CellKey, Changes, Comparison, PairEffect, Verdict
 from fabricbench.analysis.measured import Side, workload_of
 from fabricbench.analysis.pairing import Pairing
-from fabricbench.analysis.wording import enumeration, named
+from fabricbench.analysis.wording import named
 from fabricbench.model import Layer
-from fabricbench.quantity import format_bit_s, format_seconds
+from fabricbench.quantity import enumeration, format_bit_s, format_seconds
 from fabricbench.record.manifest import Manifest
 from fabricbench.record.workload_cells import WorkloadPart
 from fabricbench.testbed.differences import MISSING, PASSING

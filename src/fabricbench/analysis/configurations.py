@@ -16,10 +16,9 @@ from fabricbench.analysis.findings.plot import BOARD, FABRIC, KERNEL, MPI, NODES
 from fabricbench.analysis.machines import machine_traits, of_machines
 from fabricbench.analysis.measured import Configuration, Side
 from fabricbench.analysis.sides import check_copies
-from fabricbench.analysis.wording import enumeration
 from fabricbench.errors import UsageError
 from fabricbench.printable import one_line
-from fabricbench.quantity import count
+from fabricbench.quantity import count, enumeration
 from fabricbench.record.store import Run
 from fabricbench.testbed.model import Fabric, mpi_of
 from fabricbench.testbed.short_names import short_kernel, short_mpi, short_processor

@@ -28,8 +28,7 @@ from fabricbench.analysis.findings import (
 from fabricbench.analysis.measured import Side
 from fabricbench.analysis.ranking import places, ranks
 from fabricbench.analysis.weighing import Floats, Times, Weighed, name_of, weigh
-from fabricbench.analysis.wording import enumeration
-from fabricbench.quantity import count
+from fabricbench.quantity import count, enumeration
 from fabricbench.record.decision_table import DecisionTable, FabricPrice, prices_of
 from fabricbench.statistics.decision import FEWEST_PAIRS
 from fabricbench.statistics.ratios import MINIMUM_LAUNCHES, Ratios, Rounding, paired_ratios

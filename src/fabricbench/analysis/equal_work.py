@@ -13,7 +13,7 @@ from hashlib import sha256
 
 from fabricbench.analysis.findings import CellKey, WorkloadName
 from fabricbench.analysis.measured import Side, workload_of
-from fabricbench.analysis.wording import enumeration
+from fabricbench.quantity import enumeration
 from fabricbench.record.farm_lines import INPUTS_FACT, JOBS_DONE_FACT, OUTPUTS_FACT
 from fabricbench.record.lines import RankInfo
 from fabricbench.record.workload_cells import MPI_FACT, PROGRAM_FACT

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from fabricbench.analysis.findings import Doubt, Effect, Evidence, Grade, Verdict
-from fabricbench.analysis.wording import enumeration
-from fabricbench.quantity import count
+from fabricbench.quantity import count, enumeration
 from fabricbench.record.provenance import MARKS, Origin
 
 MOST_LINES = 3

@@ -38,10 +38,10 @@ from fabricbench.analysis.lost_launches import survivors
 from fabricbench.analysis.measured import Side, cell_name, in_order, ratio_rounding
 from fabricbench.analysis.pairing import replication_of
 from fabricbench.analysis.sides import read_sides
-from fabricbench.analysis.wording import enumeration, named
+from fabricbench.analysis.wording import named
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Model
-from fabricbench.quantity import count
+from fabricbench.quantity import count, enumeration
 from fabricbench.record.account import DOUBTED_SHARE, account_of
 from fabricbench.record.manifest import subject_of
 from fabricbench.record.provenance import Marks, Origin, marks_of, unproven_of

@@ -16,7 +16,7 @@ import numpy as np
 from fabricbench.analysis.findings import CellKey, StartsOfFabric, UnequalStarts
 from fabricbench.analysis.findings.doubts import Doubt, whole
 from fabricbench.analysis.measured import AFTER, BEFORE, CellMeasured, Side
-from fabricbench.analysis.wording import enumeration
+from fabricbench.quantity import enumeration
 from fabricbench.record.account import DOUBTED_SHARE, joined
 from fabricbench.record.farm_lines import DONE, JOBS
 from fabricbench.record.run_account import LossKind, RunAccount, SubjectAccount

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fabricbench.analysis.findings.plot import BOARD, KERNEL, NODES, PROCESSOR
-from fabricbench.analysis.wording import enumeration
+from fabricbench.quantity import enumeration
 from fabricbench.record.store import Run
 from fabricbench.testbed.differences import MISSING
 from fabricbench.testbed.model import Fabric

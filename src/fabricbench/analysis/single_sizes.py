@@ -20,9 +20,9 @@ from fabricbench.analysis.findings import CellKey, Comparison, Effect, Letter, P
 from fabricbench.analysis.node_sets import blocks_of, on_leading_nodes
 from fabricbench.analysis.pairing import Pairing
 from fabricbench.analysis.rows import MET_BY_USERS, layer_name
-from fabricbench.analysis.wording import enumeration, percent, size_text, slower_by
+from fabricbench.analysis.wording import percent, size_text, slower_by
 from fabricbench.model import Layer, Metric
-from fabricbench.quantity import count
+from fabricbench.quantity import count, enumeration
 from fabricbench.statistics.decision import FEWEST_PAIRS, shared_by
 
 MOST_EXCEPTIONS = 3

@@ -19,9 +19,8 @@ from fabricbench.analysis.findings import CellKey, Interval
 from fabricbench.analysis.findings.trend import Trend, TrendChange, TrendPoint, TrendSeries
 from fabricbench.analysis.measured import CellMeasured, Side, in_order
 from fabricbench.analysis.sides import NothingMeasured, Wanted, read_sides
-from fabricbench.analysis.wording import enumeration
 from fabricbench.errors import UsageError
-from fabricbench.quantity import count
+from fabricbench.quantity import count, enumeration
 from fabricbench.record.account import DOUBTED_SHARE
 from fabricbench.record.past_run import PassedOver, PastRun, past_run
 from fabricbench.record.provenance import Origin, Proof, marks_of

@@ -23,11 +23,11 @@ from fabricbench.analysis.lost_launches import survivors
 from fabricbench.analysis.measured import Side, in_order
 from fabricbench.analysis.node_sets import Blocks, blocks_of, on_leading_nodes
 from fabricbench.analysis.rows import MET_BY_USERS, row_name
-from fabricbench.analysis.wording import enumeration, named_cell
+from fabricbench.analysis.wording import named_cell
 from fabricbench.model import Metric
 from fabricbench.pattern_facts import Family
 from fabricbench.patterns import PATTERNS
-from fabricbench.quantity import count
+from fabricbench.quantity import count, enumeration
 from fabricbench.record.decision_table import Counting, DecisionTable, Weight
 from fabricbench.record.run_account import SubjectAccount
 from fabricbench.record.setup import variant_of

@@ -12,6 +12,7 @@ from fabricbench.quantity import (
     SECOND_UNITS,
     WIDEST_NUMBER,
     Scaled,
+    enumeration,
     format_bytes,
     rate_units,
     scale_bit_s,
@@ -234,11 +235,6 @@ def about_size(message_bytes: float) -> str:
     return f"{float(f'{scaled:.2g}'):g} {unit}"
 
 
-def enumeration(items: Sequence[str]) -> str:
-    """Return `a`, `a and b`, `a, b and c`."""
-    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}" if items else ""
-
-
 def percent(share: float) -> str:
     """Return a share as a percentage with three significant digits: `2 %`, `0.346 %`."""
     return f"{100.0 * share:.3g} %"
@@ -249,4 +245,4 @@ def named(names: Sequence[str]) -> str:
     few = list(dict.fromkeys(names))
     if len(few) <= MOST_NAMED:
         return enumeration(few)
-    return f"{', '.join(few[:MOST_NAMED])} and {len(few) - MOST_NAMED} more"
+    return enumeration([*few[:MOST_NAMED], f"{len(few) - MOST_NAMED} more"])

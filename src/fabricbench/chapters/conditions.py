@@ -20,7 +20,7 @@ from fabricbench.analysis.measured import Side
 from fabricbench.analysis.summary import over_launches
 from fabricbench.chapters.chapter import Chapter, Found, NamedTables, Records, rows_of
 from fabricbench.model import Layer, Model
-from fabricbench.quantity import count
+from fabricbench.quantity import count, enumeration
 from fabricbench.report.drawing.axes import (
     HAS_INTERVAL,
     TIMES_LABELS,
@@ -49,7 +49,6 @@ from fabricbench.report.words import (
     in_report_order,
     interval_words,
     size_words,
-    spoken,
 )
 from fabricbench.table import Table, table
 
@@ -380,7 +379,7 @@ def lines(findings: Findings) -> Sequence[str]:
             "shown to be within the margin": same,
             "open": still_open,
         }
-        how_many = spoken([f"{number} {words}" for words, number in kinds.items() if number])
+        how_many = enumeration([f"{number} {words}" for words, number in kinds.items() if number])
         told.append(f"Of {count(len(found), 'interaction')}: {how_many}.")
     return (
         told

@@ -20,7 +20,7 @@ from fabricbench.analysis.lost_launches import unequal_starts
 from fabricbench.analysis.material import Material
 from fabricbench.analysis.rows import choose_rows
 from fabricbench.chapters.chapter import Chapter, Found
-from fabricbench.quantity import count
+from fabricbench.quantity import count, enumeration
 from fabricbench.record.account import account_of
 from fabricbench.report.words import NOTHING, factor_words, share_words
 from fabricbench.table import Table, table
@@ -156,7 +156,9 @@ def _break_even_table(found: DecisionFindings) -> Table:
 def _first(found: DecisionFindings) -> str:
     """Return who is first and how sure that is; those that no test separates are named together."""
     what = _what_counts(found)
-    top, reference = found.ranks[0], found.fabrics[0].fabric
+    unbeaten = {one.fabric for one in found.fabrics if one.places[0] == 1}
+    top = tuple(dict.fromkeys(name for tier in found.ranks for name in tier if name in unbeaten)) or found.ranks[0]
+    reference = found.fabrics[0].fabric
     best = next(one for one in found.fabrics if one.fabric == top[0])
     probably = _probably(best.probability_first)
     if found.missing_share:
@@ -165,7 +167,7 @@ def _first(found: DecisionFindings) -> str:
         beside = "" if best.fabric == reference else f", {factor_words(best.score)} {_as_good(found)} {reference}"
         return f"{what} {best.fabric} is first{probably}{beside}."
     also = f"; {best.fabric} is first{probably}" if probably else ""
-    return f"{what} {_list(top)} share the first place, no test separates them at {found.confidence * 100:g} %{also}."
+    return f"{what} {enumeration(top)} share the first place, no test separates them at {found.confidence * 100:g} %{also}."
 
 
 def _what_counts(found: DecisionFindings) -> str:
@@ -206,7 +208,7 @@ def _over_the_rest(found: DecisionFindings, top: Sequence[str]) -> str:
     named = "; ".join(f"{one.what} ({one.why})" for one in _missing(found))
     more = len([one for one in found.left_out if one.share is not None or not found.has_weights]) - TESTS_NAMED
     others = f" and {more} more" if more > 0 else ""
-    ahead = f"{_list(top)} {'is' if len(top) == 1 else 'are'} ahead"
+    ahead = f"{enumeration(top)} {'is' if len(top) == 1 else 'are'} ahead"
     return (
         f"No fabric is first: {share_words(found.missing_share)} of the weight has no data, {named}{others}. Over the other "
         f"{share_words(1.0 - found.missing_share)} alone, in {count(len(found.tests), 'test')}, {ahead}."
@@ -225,7 +227,7 @@ def _cheapest(found: DecisionFindings) -> Iterable[str]:
     years = "" if found.years is None else f" and {found.years:g} years of power"
     if len(top) > 1:
         also = f"; {best.fabric} is cheapest{probably}" if probably else ""
-        yield f"No test separates what the same work costs with {_list(top)}{also}."
+        yield f"No test separates what the same work costs with {enumeration(top)}{also}."
         return
     beside = f", {factor_words(best.cost_of_work)} what it costs with {reference}"
     if best.fabric == reference:
@@ -269,7 +271,7 @@ def _condition(one: BreakEven, found: DecisionFindings) -> str:
                 "has" if len(named) == 1 else "have",
             )
             of_what = "the weight" if found.basis is Basis.GEOMETRIC else f"the time on {one.against}"
-            return f"{verb} if {_list(named)} {have} more than {share_words(value)} of {of_what}"
+            return f"{verb} if {enumeration(named)} {have} more than {share_words(value)} of {of_what}"
 
 
 def _bounds(one: BreakEven, found: DecisionFindings) -> str:
@@ -316,10 +318,6 @@ def _money(amount: float, currency: str) -> str:
     """Return an amount as prices are written: no cents beyond a hundred."""
     text = f"{amount:,.0f}" if amount >= 100 else f"{amount:.2f}"
     return f"{text} {currency}".strip()
-
-
-def _list(items: Sequence[str]) -> str:
-    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
 
 
 CHAPTER = Chapter(

@@ -10,8 +10,8 @@ from fabricbench.analysis.findings import CellKey, Findings, Interaction, Intera
 from fabricbench.analysis.material import Material
 from fabricbench.chapters.chapter import Chapter, Found, NamedTables, Records, rows_of
 from fabricbench.chapters.conditions import interaction_table
-from fabricbench.quantity import count
-from fabricbench.report.words import factor_words, group_words, in_report_order, size_words, spoken
+from fabricbench.quantity import count, enumeration
+from fabricbench.report.words import factor_words, group_words, in_report_order, size_words
 from fabricbench.table import Table, table
 
 EFFECTS, INTERACTIONS = "factors", "factor-interactions"
@@ -120,8 +120,8 @@ def _level_words(effects: Sequence[MainEffect], leading: Mapping[CellKey | None,
     same = sum(each.verdict is InteractionVerdict.SAME for each in effects)
     kinds = {"faster": faster, "slower": slower, "the same": same}
     told = [f"{words} in {number}" for words, number in kinds.items() if number] or ["nothing shown in any"]
-    counted = f"{spoken(told)} of {count(len(effects), 'test')}"
-    return f"{one.level} against {one.first}, with {spoken(list(one.among))}: {'; '.join([*quoted, counted])}"
+    counted = f"{enumeration(told)} of {count(len(effects), 'test')}"
+    return f"{one.level} against {one.first}, with {enumeration(list(one.among))}: {'; '.join([*quoted, counted])}"
 
 
 def records(findings: Findings) -> Records:

@@ -18,10 +18,10 @@ from fabricbench.analysis.measured import CellMeasured, Floats, Side, key_of, un
 from fabricbench.chapters.chapter import Chapter, Found, NamedTables, rows_of
 from fabricbench.model import Model, Pattern
 from fabricbench.published.farms import published_farm
-from fabricbench.quantity import format_bytes
+from fabricbench.quantity import enumeration, format_bytes
 from fabricbench.record.farm_lines import DONE, JOBS, LOST, RETRIED, STAGING_SHARE
 from fabricbench.record.setup import lost_words
-from fabricbench.report.words import NOTHING, counted, share_interval_words, spoken, with_bounds
+from fabricbench.report.words import NOTHING, counted, share_interval_words, with_bounds
 from fabricbench.statistics.order import Estimate, median_interval
 from fabricbench.statistics.proportion import clustered_interval, wilson_interval
 from fabricbench.table import Table, table
@@ -199,7 +199,7 @@ def _sentences(rows: Sequence[FarmOnFabric]) -> Iterator[str]:
             for one in mine
         ]
         each = f", in {counted(mine[0].launches, 'launch', 'launches')} each" if is_same else ""
-        yield f"{name}: {spoken(told)}{each}."
+        yield f"{name}: {enumeration(told)}{each}."
         for one in mine:
             if one.idle:
                 yield f"No job was done in {one.idle} of {counted(one.launches, 'launch', 'launches')} on {one.fabric}."

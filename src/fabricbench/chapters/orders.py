@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from fabricbench.report.words import spoken, times_words
+from fabricbench.quantity import enumeration
+from fabricbench.report.words import times_words
 
 
 @dataclass(frozen=True)
@@ -52,4 +53,4 @@ def order_line(gains: Sequence[Gain], faster: str, slower: str) -> str:
 
 
 def _named(gains: Sequence[Gain]) -> str:
-    return spoken([f"{one.name} ({times_words(one.ratio)} times)" for one in gains])
+    return enumeration([f"{one.name} ({times_words(one.ratio)} times)" for one in gains])

@@ -26,7 +26,7 @@ from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, Re
 from fabricbench.chapters.kernels import interval_text, seconds_words
 from fabricbench.chapters.orders import Gain, order_line
 from fabricbench.published.loads import published_flops_per_hertz, published_loads
-from fabricbench.quantity import format_seconds
+from fabricbench.quantity import enumeration, format_seconds
 from fabricbench.report.drawing.axes import HAS_INTERVAL, colour_channel, ratio_ticks, shape_channel
 from fabricbench.report.drawing.figure import (
     AHEAD_OPACITY,
@@ -47,7 +47,6 @@ from fabricbench.report.words import (
     outcome_words,
     ratio_words,
     share_words,
-    spoken,
     with_bounds,
 )
 from fabricbench.table import Table, table
@@ -300,7 +299,7 @@ def _limits_line(ratios: Sequence[LoadRatio]) -> str:
         for limit in one.limits:
             of.setdefault(limit.what, []).append(one)
     told = [
-        f"{what} ({'all' if len(ones) == len(ratios) else spoken(list(dict.fromkeys(_short(one, ratios) for one in ones)))})"
+        f"{what} ({'all' if len(ones) == len(ratios) else enumeration(list(dict.fromkeys(_short(one, ratios) for one in ones)))})"
         for what, ones in of.items()
     ]
     return f"Not the fabric's alone: {'; '.join(told)}." if told else ""

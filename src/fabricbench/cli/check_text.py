@@ -165,7 +165,12 @@ def conclude(report: GateReport) -> None:
         control = any(one.is_control and one.verdict is GateVerdict.REGRESSED for one in report.cells)
         hint = "memory, the control, became slower too: the machine changed, measure again" if control else None
         raise GateFailed(f"{count(len(of[GateVerdict.REGRESSED]), 'test')} slower by more than {allowed}", hint=hint)
-    if report.verdict is GateVerdict.INCONCLUSIVE and report.other_machines and passed and not of[GateVerdict.INCONCLUSIVE]:
+    if (
+        report.verdict is GateVerdict.INCONCLUSIVE
+        and report.other_machines
+        and passed
+        and not of[GateVerdict.INCONCLUSIVE]
+    ):
         raise Inconclusive(
             f"every test passes, on other machines than the baseline's: {'; '.join(report.other_machines)}",
             hint="measure a baseline on these machines; where they are the change to be judged, add --other-machines",

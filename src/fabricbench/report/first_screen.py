@@ -32,6 +32,7 @@ from fabricbench.chapters.decision import decision_lines
 from fabricbench.model import Metric
 from fabricbench.pattern_facts import Family
 from fabricbench.patterns import PATTERNS
+from fabricbench.quantity import enumeration
 from fabricbench.report.losses import losses_of
 from fabricbench.report.reach import reach_words
 from fabricbench.report.words import (
@@ -41,7 +42,6 @@ from fabricbench.report.words import (
     outcome_words,
     ratio_words,
     share_interval_parts,
-    spoken,
     step_words,
     typographic,
     wire_remark,
@@ -432,10 +432,10 @@ class WarningGroup:
         """The subjects in words; what they share after their first colon is said once."""
         heads, _, tails = zip(*(subject.partition(": ") for subject in self.subjects), strict=True)
         if len(set(tails)) == 1 and tails[0]:
-            return f"{spoken(heads)}: {tails[0]}"
+            return f"{enumeration(heads)}: {tails[0]}"
         if len(set(heads)) == 1 and all(tails):
-            return f"{heads[0]}: {spoken(tails)}"
-        return spoken(self.subjects)
+            return f"{heads[0]}: {enumeration(tails)}"
+        return enumeration(self.subjects)
 
 
 def grouped(warnings: Sequence[Caution]) -> list[WarningGroup]:

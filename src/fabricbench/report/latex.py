@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 
 from fabricbench.analysis.findings import MARKS, Findings, Proof
+from fabricbench.quantity import listed
 from fabricbench.report.first_screen import LOST, OF_LINE_RATE, Row, Screen, Value, build_screen, plain_times
 from fabricbench.report.words import NOTHING, unproven_fabrics
 
@@ -123,9 +124,9 @@ def _caption(findings: Findings, screen: Screen) -> Iterator[str]:
     yield screen.sentence
     yield f"Each level is the {screen.level}, its {screen.interval_head} below it."
     for mark, names in findings.marks.items():
-        yield f"{mark.value.capitalize()} ({', '.join(names)}): these {MARKS[mark].noun} are {MARKS[mark].remark}."
+        yield f"{mark.value.capitalize()} ({listed(names)}): these {MARKS[mark].noun} are {MARKS[mark].remark}."
     if unproven := unproven_fabrics(findings):
-        yield f"{Proof.UNKNOWN.doubt.capitalize()}: {', '.join(unproven)}."
+        yield f"{Proof.UNKNOWN.doubt.capitalize()}: {listed(unproven)}."
     yield from (f"{LOST}: {line}." for line in screen.lost)
     if any(value.is_struck for row in (*screen.rows, *screen.more_rows) for value in row.values):
         yield "What stands in brackets cannot be right."

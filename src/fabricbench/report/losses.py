@@ -12,8 +12,7 @@ from enum import IntEnum
 from shlex import join
 
 from fabricbench.analysis.findings import Findings, JobTrouble, LossKind, RunAccount, SubjectAccount, UnequalStarts
-from fabricbench.quantity import count
-from fabricbench.report.words import spoken
+from fabricbench.quantity import count, enumeration
 
 MOST_LINES = 3
 """As many losses as one reads before anything else."""
@@ -96,7 +95,7 @@ def first_losses(
     of = list(dict.fromkeys(line.name for line in left))
     shown = [*of[:MOST_NAMES], *([count(len(of) - MOST_NAMES, "other")] if len(of) > MOST_NAMES else [])]
     command = join(("fabricbench", "show", names[0], "--format", "text"))
-    more = f"{count(len(left), 'more loss')} of {_short(spoken(shown))}: {command}"
+    more = f"{count(len(left), 'more loss')} of {_short(enumeration(shown))}: {command}"
     return (*(line.text for line in told), more)
 
 
@@ -127,12 +126,12 @@ def _each(
         if number(one):
             told.setdefault(words(one), []).append(one.fabric)
     none = [one.fabric for one in accounts if not number(one)]
-    some = [f"{spoken(names)}{' each' if len(names) > 1 else ''} {text}" for text, names in told.items()]
-    return "; ".join(some) + (f"; {spoken(none)} none" if none else "")
+    some = [f"{enumeration(names)}{' each' if len(names) > 1 else ''} {text}" for text, names in told.items()]
+    return "; ".join(some) + (f"; {enumeration(none)} none" if none else "")
 
 
 def _gave_nothing(name: str, nothing: Sequence[SubjectAccount], fabrics: int) -> str:
-    where = spoken([one.fabric for one in nothing])
+    where = enumeration([one.fabric for one in nothing])
     if len(nothing) == fabrics and fabrics > 1:
         where = "either fabric" if fabrics == 2 else f"any of the {fabrics} fabrics"
     kinds: dict[LossKind, tuple[int, str]] = {}
@@ -239,7 +238,7 @@ def _left_out(name: str, one: SubjectAccount) -> Iterator[str]:
         return
     nodes = "; ".join(f"{node.node} ({_short(node.reason)})" for node in jobs.left_out)
     did = [f"{number} on {node}" for node, number in sorted(jobs.done_on.items(), key=lambda item: -item[1])]
-    yield f"{name} on {one.fabric} went on without {nodes}" + (f"; jobs done: {spoken(did[:4])}" if did else "")
+    yield f"{name} on {one.fabric} went on without {nodes}" + (f"; jobs done: {enumeration(did[:4])}" if did else "")
 
 
 def _because(reason: str, *, is_inside: bool = False) -> str:

@@ -12,6 +12,7 @@ from fabricbench import chapters
 from fabricbench.analysis.findings import MARKS, Findings, Grade, Proof
 from fabricbench.chapters import by_size, operations, workloads
 from fabricbench.printable import printable
+from fabricbench.quantity import listed
 from fabricbench.report.figures import Figure
 from fabricbench.report.first_screen import (
     GRADE_SIGNS,
@@ -96,11 +97,11 @@ def _head(findings: Findings, sections: Collection[str]) -> Iterable[str]:
     yield f"# {_text(findings.title)}"
     yield ""
     for mark, names in findings.marks.items():
-        which = "" if len(names) == len(findings.fabrics) else f", {_text(', '.join(names))}"
+        which = "" if len(names) == len(findings.fabrics) else f", {_text(listed(names))}"
         yield f"**{mark.value.capitalize()}**{which}: these {MARKS[mark].noun} are {MARKS[mark].remark}."
         yield ""
     if unproven := unproven_fabrics(findings):
-        named = _text(", ".join(unproven))
+        named = _text(listed(unproven))
         yield f"**{Proof.UNKNOWN.doubt.capitalize()}**, {named}: no counter shows that the traffic took the fabric."
         yield ""
     screen = build_screen(findings)

@@ -8,7 +8,8 @@ from fabricbench.analysis.findings import Findings, Interval, Origin, Reading
 from fabricbench.model import Layer, Metric, Pattern
 from fabricbench.pattern_facts import Family
 from fabricbench.patterns import PATTERNS
-from fabricbench.report.words import interval_parts, size_words, spoken
+from fabricbench.quantity import enumeration
+from fabricbench.report.words import interval_parts, size_words
 
 
 def reach_words(findings: Findings) -> tuple[str, ...]:
@@ -24,7 +25,7 @@ def _unmeasured_words(findings: Findings) -> str:
     largest = max(sizes, default=0)
     if lacking and largest:
         lacking.append(f"messages of more than {size_words(largest)}")
-    return f"Not measured: {spoken(lacking)}." if lacking else ""
+    return f"Not measured: {enumeration(lacking)}." if lacking else ""
 
 
 def _lacking(findings: Findings) -> Iterator[tuple[str, str]]:
@@ -57,8 +58,8 @@ def _osu_words(findings: Findings) -> str:
         if (half := _half(one)) is not None
     ]
     return (
-        f"As osu_latency prints one-way latency, half of {row.what}: {spoken(halves)}; it prints the mean of one start's messages, "
-        "where these are of the medians of all starts."
+        f"As osu_latency prints one-way latency, half of {row.what}: {enumeration(halves)}; it prints the mean of one start's "
+        "messages, where these are of the medians of all starts."
     )
 
 

@@ -13,6 +13,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from fabricbench.analysis.findings import MARKS, Findings, Grade, Proof, Severity, Strength
+from fabricbench.quantity import listed
 from fabricbench.report.first_screen import (
     LOST,
     OF_LINE_RATE,
@@ -118,10 +119,10 @@ def _warning(group: WarningGroup) -> RenderableType:
 def _kicker(findings: Findings) -> Text:
     text = Text(f"{findings.title} · {findings.started[:10]}", style="dim")
     for mark, names in findings.marks.items():
-        which = f" {MARKS[mark].noun}" if len(names) == len(findings.fabrics) else f" {', '.join(names)}"
+        which = f" {MARKS[mark].noun}" if len(names) == len(findings.fabrics) else f" {listed(names)}"
         text.append("  ").append(mark.value.upper(), style="not dim reverse").append(which)
     if unproven := unproven_fabrics(findings):
-        which = "" if len(unproven) == len(findings.fabrics) else f" {', '.join(unproven)}"
+        which = "" if len(unproven) == len(findings.fabrics) else f" {listed(unproven)}"
         text.append("  ").append(Proof.UNKNOWN.doubt.upper(), style="not dim reverse").append(which)
     return text
 

@@ -28,6 +28,7 @@ from fabricbench.quantity import (
     Scaled,
     format_bytes,
     format_duration,
+    listed,
     rate_units,
     scale_bit_s,
     scale_message_s,
@@ -374,11 +375,6 @@ def counted(number: int, noun: str, plural: str = "") -> str:
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
-def spoken(words: Sequence[str]) -> str:
-    """Return `a`, `a and b`, `a, b and c`."""
-    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
-
-
 def p_words(p_value: float | None) -> str:
     """Return a p-value as journals print it."""
     if p_value is None:
@@ -463,7 +459,7 @@ def mark_sentences(findings: Shown) -> list[str]:
         else f"{mark.value.capitalize()} {MARKS[mark].noun}: {MARKS[mark].remark}."
         for mark, names in findings.marks.items()
     ]
-    return [*marks, *(f"Scaled 1:{scale}: {', '.join(names)}." for scale, names in scaled_fabrics(findings).items())]
+    return [*marks, *(f"Scaled 1:{scale}: {listed(names)}." for scale, names in scaled_fabrics(findings).items())]
 
 
 def in_this_run(findings: Findings, fabric: str) -> str:
@@ -473,7 +469,7 @@ def in_this_run(findings: Findings, fabric: str) -> str:
 
 
 def _of(findings: Shown, names: Sequence[str]) -> str:
-    return f": {', '.join(names)}" if len(names) < len(findings.fabrics) else ""
+    return f": {listed(names)}" if len(names) < len(findings.fabrics) else ""
 
 
 def facts_words(findings: Findings) -> list[tuple[str, str]]:

@@ -12,7 +12,7 @@ from fabricbench.analysis.caution import machine, numbers, rdma
 from fabricbench.analysis.findings import Caution, Severity
 from fabricbench.analysis.hosts import host_findings
 from fabricbench.analysis.material import Material
-from fabricbench.analysis.wording import enumeration
+from fabricbench.quantity import enumeration
 
 __all__ = ["CHECKS", "find_warnings"]
 

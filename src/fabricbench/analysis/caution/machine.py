@@ -27,11 +27,11 @@ from fabricbench.analysis.kernels import work_of
 from fabricbench.analysis.machines import NODE_SETS
 from fabricbench.analysis.material import Material, Tally, name_of, note_shares, warn
 from fabricbench.analysis.measured import CellMeasured, Side
-from fabricbench.analysis.wording import enumeration, faster, how_much, named, percent, what
+from fabricbench.analysis.wording import faster, how_much, named, percent, what
 from fabricbench.model import Layer
 from fabricbench.pattern_facts import Family
 from fabricbench.patterns import PATTERNS
-from fabricbench.quantity import count, format_seconds
+from fabricbench.quantity import count, enumeration, format_seconds
 from fabricbench.record.lines import RankInfo
 from fabricbench.record.provenance import Origin
 from fabricbench.statistics.ratios import MINIMUM_LAUNCHES

@@ -17,9 +17,9 @@ from fabricbench.analysis.gaps import find_gaps, wide
 from fabricbench.analysis.lost_launches import unequal_starts as find_unequal_starts
 from fabricbench.analysis.material import Material, Tally, name_of, note_shares, warn
 from fabricbench.analysis.measured import CellMeasured, Side
-from fabricbench.analysis.wording import MOST_NAMED, enumeration, named, percent
+from fabricbench.analysis.wording import MOST_NAMED, named, percent
 from fabricbench.model import Layer, Metric, Pattern
-from fabricbench.quantity import count, format_bytes, format_duration, with_ranges, without_numbers
+from fabricbench.quantity import count, enumeration, format_bytes, format_duration, with_ranges, without_numbers
 from fabricbench.record.account import account_of
 from fabricbench.record.import_notes import DATATYPE, note_words, tool_differences
 from fabricbench.record.manifest import lost_by

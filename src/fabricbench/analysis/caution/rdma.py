@@ -10,8 +10,7 @@ from fabricbench.analysis.findings import Caution, Severity
 from fabricbench.analysis.material import Material, name_of, warn
 from fabricbench.analysis.measured import CellMeasured
 from fabricbench.analysis.rdma_attachments import AttachedAlike, attachments_of, path_mtu_words, transport_words
-from fabricbench.analysis.wording import enumeration
-from fabricbench.quantity import count
+from fabricbench.quantity import count, enumeration
 from fabricbench.record.port_counters import LOSSES, PortEvent, plural_of
 from fabricbench.testbed.preflight_result import folded
 

@@ -129,8 +129,11 @@ def test_there_is_one_rank_on_a_node_and_one_that_serves():
         ({"mode": "append"}, "append"),
         ({"mode": []}, "found nothing, needed at least one value"),
         ({"total": "3MB", "blocks": 3}, "total: blocks says how much each client has as well"),
-        ({"total": "3MB", "block": "2MB"}, "found 3000000 B, needed 1 to 1000000 times the block of 2000000 B"),
-        ({"total": "1GiB", "block": 64}, "needed 1 to 1000000 times the block of 64 B"),
+        (
+            {"total": "3MB", "block": "2MB"},
+            "found 3000000 B, needed a multiple of the block of 2000000 B, at most 1,000,000 of them",
+        ),
+        ({"total": "1GiB", "block": 64}, "needed a multiple of the block of 64 B, at most 1,000,000"),
         ({"path": "nfs"}, "found 'nfs', needed the whole path of a folder that every node mounts"),
         ({"path": "/nfs/{fabrik}"}, "found {fabrik} in '/nfs/{fabrik}', which stands for nothing; there is {fabric}"),
         ({"file_system": "any"}, "file_system: it is that of `path`, which is missing"),

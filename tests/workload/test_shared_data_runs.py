@@ -11,10 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from fabricbench.analysis import analyse
+from fabricbench.analysis.findings.loads import LoadRatio
 from fabricbench.campaign.plan import plan_run
 from fabricbench.campaign.run import start_run
 from fabricbench.campaign.specification import campaign_of
 from fabricbench.campaign.venue import OwnLab
+from fabricbench.chapters.chapter import rows_of
 from fabricbench.lab import lab_support, parse_fabrics
 from fabricbench.native import build_info, native_file
 from fabricbench.record.kernel_lines import KernelRun, read_kernel_record
@@ -200,6 +203,10 @@ def test_ten_times_the_rate_is_ten_times_the_data(tmp_path: Path):
         slow, fast = max(rates[name, "slow"]), max(rates[name, "fast"])
         assert fast / slow == pytest.approx(10, rel=0.2), (name, rates)
         assert slow == pytest.approx(10 / 8, rel=0.2), (name, rates)
+    (ratio,) = rows_of(analyse([run]), "workload-ratios", LoadRatio)
+    assert ratio.expectation is not None
+    assert ratio.expectation.payload_bytes == 2 * 2 * 2 * 500e3  # of two clients, there and back
+    assert ratio.expectation.ratio.value == pytest.approx(10, rel=0.2)
 
 
 @pytest.mark.lab

@@ -31,12 +31,13 @@ from fabricbench.record.kernel_lines import KernelProfile, KernelRun
 from fabricbench.record.lines import InterfaceBytes, is_rdma_port
 from fabricbench.record.setup import Setup
 from fabricbench.record.store import StoredLaunch
-from fabricbench.record.workload_cells import Measures
+from fabricbench.record.workload_cells import LEADER_BYTES, Measures
 from fabricbench.statistics.ratios import EXACT, Rounding
 from fabricbench.testbed.model import Fabric
 from fabricbench.testbed.wire import ETHERNET_HEADER_BYTES, IP_HEADER_BYTES, TCP_HEADER_BYTES
 
 OF_PROFILE, OF_INTERFACE = "the profile of its MPI calls", "what crossed rank 0's host"
+OF_PASSES = "what it moved through rank 0's host, one way after the other"
 
 LEAST_OF_THE_PROGRAM = 0.5
 """Share of a program's time below which the time that it is judged by says nothing of the bytes of the whole program."""
@@ -216,6 +217,10 @@ def _of_runs(
     if len(set(hosts.values())) < ranks:  # several ranks on a host, or nobody tells where they are
         return None if crossed is None else RunTraffic(seconds, crossed, None, OF_INTERFACE)
     sent = float(np.mean([max(profile.bytes_sent, default=0) for _, profile in runs]))
+    # What a program tells of itself that is more than went the busier way: passes there and back, which follow each other.
+    passes = float(np.mean([run.values.get(LEADER_BYTES) or 0.0 for run, _ in runs]))
+    if passes > max(sent, crossed or 0.0):
+        return RunTraffic(seconds, passes, messages, OF_PASSES)
     return RunTraffic(seconds, max(sent, crossed or 0.0), messages, OF_PROFILE)
 
 

@@ -186,7 +186,8 @@ class SharedDataTable(WorkloadTable):
         for block in self.block:
             if self.total is not None and (self.total % block or self.total // block > MOST_BLOCKS):
                 raise ValueError(
-                    f"total: found {format_bytes(self.total)}, needed 1 to {MOST_BLOCKS} times the block of {format_bytes(block)}"
+                    f"total: found {format_bytes(self.total)}, needed a multiple of the block of {format_bytes(block)}, "
+                    f"at most {MOST_BLOCKS:,} of them"
                 )
         if self.path is None and self.file_system != "network":
             raise ValueError("file_system: it is that of `path`, which is missing")
@@ -195,7 +196,7 @@ class SharedDataTable(WorkloadTable):
     def plan(self, seats: Seats) -> Iterator[Start | LeftOut]:
         """Yield a start for each number of ranks and each combination of parameters: never two ranks on a node."""
         least = 2 if self.path is None else 1
-        rule = f"numbers from {least} to {seats.number}, one on a node,"
+        rule = f"numbers from {least} to {seats.number}"
         counts, left_out = seated(KIND, self.ranks, seats, lambda ranks: least <= ranks <= seats.number, rule)
         yield from left_out
         for ranks, block, mode in product(counts, self.block, self.mode):

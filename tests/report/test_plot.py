@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,11 @@ from fabricbench.analysis.plot_tests import PlotRequest
 from fabricbench.analysis.plotting import find_plot
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Pattern
+from fabricbench.quantity import RateUnit, rate_units, rates_in
 from fabricbench.record.store import Run
-from fabricbench.report.drawing.axes import EMPTY_PLACE
+from fabricbench.report.drawing.axes import EMPTY_PLACE, even_channel, logarithmic_channel, rate_labels
 from fabricbench.report.drawing.drawn import ORIGIN, drawn_csv
-from fabricbench.report.drawing.figure import UNDECIDED, Figure
+from fabricbench.report.drawing.figure import UNDECIDED, Figure, Spec
 from fabricbench.report.figures import spec_of
 from fabricbench.report.figures.beside import published_beside
 from fabricbench.report.figures.plot import plot_figure
@@ -229,3 +231,14 @@ def test_an_empty_message_has_a_place_of_its_own_and_is_0_bytes_in_the_numbers(t
     (axis, *_) = [channel["axis"] for channel in channels(figure(of), "x") if "axis" in channel]
     assert axis["values"][0] == EMPTY_PLACE
     assert "datum.value < 1 ? '0 B'" in axis["labelExpr"]
+
+
+@pytest.mark.parametrize("unit", list(RateUnit))
+@pytest.mark.parametrize("channel", [even_channel, logarithmic_channel])
+@pytest.mark.parametrize("highest", [3e4, 1.25e9])
+def test_throughputs_have_round_ticks_in_whatever_unit(channel: Callable[..., Spec], unit: RateUnit, highest: float):
+    with rates_in(unit):
+        scale = next((one for _, one in rate_units() if highest >= one), 1.0)
+        ticks = channel([highest / 2, highest], rate_labels(), "throughput")["axis"]["values"]
+    assert len(ticks) > 1
+    assert all(round(tick / scale, 3) == pytest.approx(tick / scale) for tick in ticks)

@@ -142,7 +142,7 @@ def logarithmic_channel(values: Sequence[float], labels: str, title: str) -> dic
     positive = [value for value in values if value > 0] or [1.0, 10.0]
     low, high = min(positive), max(positive)
     air = max((high / low) ** 0.06, 1.03)
-    step = 1.0 if labels != rate_labels() or rate_unit() is RateUnit.BITS else rate_units()[0][1]
+    step = _step(labels, high)
     return {
         "field": "value",
         "type": "quantitative",
@@ -161,17 +161,25 @@ def even_channel(values: Sequence[float], labels: str, title: str) -> dict[str, 
     low, high = min(0.0, *values), max(0.0, *values)
     width = (high - low) or 1.0
     low, high = low - LINEAR_AIR * width * (low < 0), high + LINEAR_AIR * width * (high > 0 or low == high)
+    step = _step(labels, high)
     return {
         "field": "value",
         "type": "quantitative",
         "scale": {"domain": [low, high], "nice": False, "zero": False},
         "axis": {
-            "values": even_ticks(low, high),
+            "values": [step * tick for tick in even_ticks(low / step, high / step)],
             "labelExpr": f"{OR_ZERO}{labels}",
             "title": title,
             "labelOverlap": "greedy",
         },
     }
+
+
+def _step(labels: str, high: float) -> float:
+    """Return what ticks are multiples of, so that labels are round: of throughputs the unit that the highest is written in."""
+    if labels != rate_labels() or rate_unit() is RateUnit.BITS:
+        return 1.0
+    return next((scale for _, scale in rate_units() if high >= scale), rate_units()[-1][1])
 
 
 def decade_ticks(low: float, high: float) -> list[float]:

@@ -9,6 +9,7 @@ import pytest
 from fabricbench.cli import completion
 from fabricbench.model import Layer, Pattern
 from support.calling import Call
+from support.configured_runs import EPYC, XEON, write_system
 from support.plots import quiet_run, timed
 
 
@@ -45,6 +46,19 @@ def test_several_choices_of_one_trait_add_up(run: Path, tmp_path: Path, fabricbe
     assert "64.0" not in data
 
 
+def test_machines_stand_on_an_axis_or_tell_series_apart(tmp_path: Path, fabricbench: Call):
+    runs = [tmp_path / name for name in ("a", "b")]
+    for seed, (run, processor) in enumerate(zip(runs, (XEON, EPYC), strict=True)):
+        write_system(run, {"ib": 1.0, "gige": 2.0}, seed=seed, processor=processor)
+    what = ("--y", "round-trip", "--where", "layer=mpi", "-o", tmp_path / "x.svg")
+    for options in (("--x", "processor", "--kind", "bars"), ("--series", "processor", "--series", "fabric")):
+        code, _, err = fabricbench("figure", *runs, *what, *options)
+        assert code == 0, err
+        assert all(name in (tmp_path / "x-data.csv").read_text() for name in ("EPYC 7742", "Xeon Gold 6148"))
+    assert fabricbench("figure", *runs, *what, "--where", "processor=EPYC*")[0] == 0
+    assert "Xeon" not in (tmp_path / "x-data.csv").read_text()
+
+
 def test_that_nothing_is_published_of_the_kind_is_said(run: Path, tmp_path: Path, fabricbench: Call):
     code, _, err = fabricbench("figure", run, "--y", "round-trip", "--published", "-o", tmp_path / "x.svg")
     assert (code, err) == (0, "note: no published value is of the same fabric, layer, test and quantity\n")
@@ -56,6 +70,7 @@ def test_that_nothing_is_published_of_the_kind_is_said(run: Path, tmp_path: Path
         (("--y", "latency"), "--y latency: there is nothing of that name"),
         (("--y", "throughput", "--x", "flows"), "--x flows: no test of"),
         (("--y", "throughput", "--where", "tcp"), "--where 'tcp' is no choice"),
+        (("--y", "throughput", "--where", "layer=tcp,size=64"), "takes a --where of its own: --where size=64"),
         (("--y", "throughput", "--kind", "bars", "--log", "y"), "bars begin at 0"),
     ],
 )

@@ -167,11 +167,12 @@ def _values(every: Sequence[Traits], whats: Sequence[str]) -> set[tuple[str | No
 
 def _short(what: str, values: Sequence[str]) -> list[str]:
     """Return the values of a trait as a name has them: they are anybody's texts. Whole where shortened ones would be alike."""
-    short = [one_line(_written(what, value)) if value != UNKNOWN else f"{what} unknown" for value in values]
+    short = [one_line(written(what, value)) if value != UNKNOWN else f"{what} unknown" for value in values]
     return short if len(set(short)) == len(set(values)) else list(values)
 
 
-def _written(what: str, value: str) -> str:
+def written(what: str, value: str) -> str:
+    """Return a value of a trait in short, with a word that says what it is where it does not say so itself."""
     if what in SHORTENED:
         return SHORTENED[what](value)
     return value if what in SELF_EVIDENT else f"{what} {value}"

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fabricbench.analysis.comparing import compare_all
+from fabricbench.analysis.configurations import traits_of_run, written
 from fabricbench.analysis.expectation import Launches, seconds_of
 from fabricbench.analysis.findings import CellKey, Interval
-from fabricbench.analysis.findings.plot import DATE, FABRIC, NODES, RUN, PlotY, Trait, Traits
+from fabricbench.analysis.findings.plot import BOARD, DATE, FABRIC, MPI, NODES, PROCESSOR, RUN, PlotY, Trait, Traits
 from fabricbench.analysis.instrument import impossible
 from fabricbench.analysis.kernels import subject_of
 from fabricbench.analysis.loads import nodes_of, speed_ups_of
@@ -27,6 +28,10 @@ from fabricbench.record.store import Run
 
 MESSAGES = {Pattern.PINGPING: 1, Pattern.SENDRECV: 2, Pattern.EXCHANGE: 4}
 """Of their size, that a rank sends and receives in the time of one operation: what Intel's benchmarks count."""
+
+
+OF_MACHINES = (PROCESSOR, BOARD, MPI)
+"""Traits that tell series apart only if they are asked for: runs that differ in them differ in `run`."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,7 @@ class PlottedRun:
 
     def traits(self, side: Side, key: CellKey) -> Traits:
         """Return all traits of a cell of a side."""
-        traits = traits_in(self.run, self.name, side.name, key)
+        traits = traits_in(self.run, self.name, side.name, key, self.asked)
         nodes = _nodes(side, side.cells[key], self.launches[side.name])
         return traits if nodes is None else traits | {NODES: nodes}
 
@@ -195,8 +200,11 @@ def _nodes(side: Side, cell: CellMeasured, launches: Launches) -> int | None:
     return len({hosts[rank] for rank in cell.facts.ranks if rank in hosts}) or None
 
 
-def traits_in(run: Run, name: str, fabric: str, key: CellKey) -> Traits:
-    """Return the traits of a test that are known before its launches are read."""
+def traits_in(run: Run, name: str, fabric: str, key: CellKey, asked: PlotRequest) -> Traits:
+    """Return the traits of a test that are known before its launches are read; those of its machines if they are asked for."""
     created = run.manifest.created.isoformat(timespec="seconds")
     where: Traits = {RUN: name, FABRIC: fabric, DATE: created}
+    of_machines = set(OF_MACHINES) & {asked.x, *asked.series, *asked.where}
+    if of_machines:
+        where |= {what: written(what, text) for what, text in traits_of_run(run, fabric).items() if what in of_machines}
     return where | traits_of(key)

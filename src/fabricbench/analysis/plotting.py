@@ -43,7 +43,8 @@ from fabricbench.analysis.plot_tests import (
     traits_in,
 )
 from fabricbench.analysis.sides import NothingMeasured, read_sides
-from fabricbench.analysis.traits import OWN, in_order, meets, values_of
+from fabricbench.analysis.traits import OWN, in_order, is_value, meets, values_of
+from fabricbench.analysis.wording import named
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Pattern, Receive
 from fabricbench.quantity import count
@@ -128,7 +129,7 @@ def _read(run: Run, name: str, asked: PlotRequest, met: dict[tuple[str, str, Cel
     def is_wanted(fabric: str, key: CellKey) -> bool:
         place = name, fabric, key
         if place not in met:
-            met[place] = traits_in(run, name, fabric, key)
+            met[place] = traits_in(run, name, fabric, key, asked)
         others = [one for one in asked.where if one not in met[place]]
         return (has_y(asked.y, key) and meets(met[place], asked.where, unknown=others)) or asked.y.is_paired
 
@@ -221,7 +222,7 @@ def _listed(values: Mapping[str, Sequence[Trait]]) -> str:
 
 
 def _named(runs: Sequence[Run]) -> str:
-    return " and ".join(str(run.path) for run in runs)
+    return named([str(run.path) for run in runs])
 
 
 def _check_y(y: PlotY, keys: Sequence[CellKey], runs: Sequence[Run]) -> None:
@@ -236,7 +237,7 @@ def _had(keys: Collection[CellKey]) -> str:
 
 
 def _check_names(asked: PlotRequest, tests: Sequence[Traits], runs: Sequence[Run]) -> None:
-    """Raise UsageError for a trait that no test has, with those that there are."""
+    """Raise UsageError for a trait that no test has, with those that there are, and for another one in a list of values."""
     known = values_of(tests)
     for option, names in (("--x", (asked.x,)), ("--series", asked.series), ("--where", asked.where)):
         for name in names:
@@ -246,6 +247,13 @@ def _check_names(asked: PlotRequest, tests: Sequence[Traits], runs: Sequence[Run
                     f"{option} {name}: no test of {_named(runs)} has that",
                     hint=f"they differ in {', '.join(several) or 'nothing'}; there are also "
                     + ", ".join(one for one, values in known.items() if len(values) == 1 and one in OWN),
+                )
+    for name, texts in asked.where.items():
+        for text in texts:
+            if "=" in text and not any(is_value(value, text) for value in known[name]):
+                raise UsageError(
+                    f"--where {name}: no test has {text}",
+                    hint=f"commas part the values of {name}; another trait takes a --where of its own: --where {text}",
                 )
 
 

@@ -124,7 +124,8 @@ def _caption(findings: Findings, screen: Screen) -> Iterator[str]:
     yield screen.sentence
     yield f"Each level is the {screen.level}, its {screen.interval_head} below it."
     for mark, names in findings.marks.items():
-        yield f"{mark.value.capitalize()} ({listed(names)}): these {MARKS[mark].noun} are {MARKS[mark].remark}."
+        which = "" if len(names) == len(findings.fabrics) else f" ({listed(names)})"
+        yield f"{mark.value.capitalize()}{which}: these {MARKS[mark].noun} are {MARKS[mark].remark}."
     if unproven := unproven_fabrics(findings):
         yield f"{Proof.UNKNOWN.doubt.capitalize()}: {listed(unproven)}."
     yield from (f"{LOST}: {line}." for line in screen.lost)

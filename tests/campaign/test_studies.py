@@ -27,6 +27,12 @@ def test_each_published_study_has_its_campaign_and_its_place_on_the_page():
     }
 
 
+def test_what_both_fabrics_were_built_with_is_no_agreement():
+    rows = [line for line in (ROOT / "docs/studies.md").read_text().splitlines() if line.startswith("| incast over")]
+    assert rows
+    assert [row for row in rows if row.endswith("| yes |")] == []
+
+
 @pytest.mark.parametrize("study", STUDIES, ids=lambda study: study.key)
 def test_the_campaign_of_a_study_is_planned_whole_and_as_its_head_says(study: Study):
     path = ROOT / "examples/studies" / f"{study.key}.toml"

@@ -233,6 +233,12 @@ def find_venue(text: str, nodes: int | None = None) -> OwnLab | Standing:
         first = asked.split(",", maxsplit=1)[0].partition(":")[0].rpartition("=")[2].strip()
         if first in PRESETS:
             return OwnLab(nodes=nodes or USUAL_NODES, fabrics=tuple(parse_fabrics(asked)))
+        if asked not in running_labs():
+            running = ", ".join(running_labs()) or "none is running"
+            raise UsageError(
+                f"{LAB_PREFIX}{asked} is neither a fabric nor a running lab",
+                hint=f"fabrics: {', '.join(PRESETS)}; labs: {running}",
+            )
     if nodes is not None:
         raise UsageError(
             f"--nodes says how large a lab is to be built, and --testbed {text} builds none",
@@ -241,23 +247,13 @@ def find_venue(text: str, nodes: int | None = None) -> OwnLab | Standing:
     if text == LOCAL:
         return Standing(given=local_testbed())
     if text.startswith(LAB_PREFIX):
-        return Standing(given=_running_lab(text.removeprefix(LAB_PREFIX)))
+        return Standing(given=Lab.open(text.removeprefix(LAB_PREFIX)).testbed())
     if not text or ("/" not in text and "." not in text and not Path(text).exists()):
         raise UsageError(
             f"--testbed {text!r} is no file, and neither `{LOCAL}` nor `{LAB_PREFIX}FABRICS`",
             hint=f"write {LAB_PREFIX}fast-ethernet,myrinet, {LAB_PREFIX}NAME of a running lab, {LOCAL}, or a testbed file's path",
         )
     return Standing(given=read_testbed(Path(text)))
-
-
-def _running_lab(name: str) -> Testbed:
-    if name not in running_labs():
-        running = ", ".join(running_labs()) or "none is running"
-        raise UsageError(
-            f"{LAB_PREFIX}{name} is neither a fabric nor a running lab",
-            hint=f"fabrics: {', '.join(PRESETS)}; labs: {running}",
-        )
-    return Lab.open(name).testbed()
 
 
 class _SketchedLab:

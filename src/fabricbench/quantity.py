@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from decimal import Decimal
 from enum import StrEnum
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Annotated, NamedTuple
 
@@ -110,12 +111,14 @@ def last_digit(text: str) -> float:
     ValueError where it is no number. What was printed is off by half of it, either way.
     """
     found = _PRINTED.fullmatch(text.strip())
-    if found is None or not (found["whole"] or found["decimals"]):
+    whole, decimals, power = found.groups(default="") if found is not None else ("", "", "")
+    if not (whole or decimals):
         raise ValueError(f"{text!r} is no number")
-    exponent = int(found["exponent"] or 0) - len(found["decimals"] or "")
+    exponent = int(power or 0) - len(decimals)
     return float(10.0 ** min(max(exponent, -LARGEST_EXPONENT), LARGEST_EXPONENT))
 
 
+@lru_cache(maxsize=1024)  # the last digits of a text's numbers count the same, mostly
 def decimal_product(value: float, scale: float) -> float:
     """Return a printed number in another unit, multiplied as decimals: 22.2 us are 22200 ns, and not 22199.999999999996."""
     return float(Decimal(repr(float(value))) * Decimal(repr(float(scale))))

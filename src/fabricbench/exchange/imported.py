@@ -14,7 +14,7 @@ CellParameters = tuple[tuple[str, str | int | float], ...]
 """What sets a cell apart: names and values."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ImportedCell:
     """One result: `values` in the unit of the pattern's metric, ns of an operation (of a whole round trip), bit/s, or message/s.
 

@@ -118,8 +118,6 @@ class _Table:
     datatype: str = ""
     names: tuple[str, ...] = ()
     lines: list[Line] = field(default_factory=list)
-    read_rows: dict[str, Row] = field(default_factory=dict)
-    """The columns of lines that were looked at: each is looked at several times."""
 
     def read(self, found: Reading) -> None:
         """Read the results, and note what is none."""
@@ -127,58 +125,53 @@ class _Table:
 
     def _rows(self, found: Reading) -> list[tuple[Line, Row]]:
         """Return the rows, those behind another text on their lines included; other lines are noted."""
-        shaped = {line.number: line.text for line in self.lines if self._is_row(line.text)}
-        width = Counter(map(len, shaped.values())).most_common(1)[0][0] if shaped else 0
-        sizes = {self._row(text).get(SIZE) for text in shaped.values()}
-        results = {number: self._result(text) for number, text in shaped.items()}
-        plain = [result for result in results.values() if PLAIN.fullmatch(result)]
+        shaped = [(line, self._row(line.text)) for line in self.lines]
+        texts = [line.text for line, row in shaped if row is not None]
+        width = Counter(map(len, texts)).most_common(1)[0][0] if texts else 0
+        sizes = {row.get(SIZE) for _, row in shaped if row is not None}
+        column = TESTS[self.title][1]
+        results = [self._of_column(row, column) for _, row in shaped if row is not None]
+        plain = [result for result in results if PLAIN.fullmatch(result)]
         decimals = Counter(map(_decimals, plain)).most_common(1)[0][0] if plain else 0
         rows = []
-        for line in self.lines:
-            behind = line.text[-width:]
-            if line.number in shaped:
-                result = results[line.number]
-                if not line.has_end and (len(line.text) != width or len(shaped) == 1):
+        for line, row in shaped:
+            if row is not None:
+                result = self._of_column(row, column)
+                if not line.has_end and (len(line.text) != width or len(texts) == 1):
                     found.note(ImportNoteKind.CUT, line)
                 elif LOST_ITS_POINT.fullmatch(result) or (_decimals(result) != decimals and PLAIN.fullmatch(result)):
                     found.note(ImportNoteKind.DAMAGED, line, why=f"{result} is not printed as the other results are")
                 else:
-                    rows.append((line, self._row(line.text)))
-            elif (
-                width < len(line.text) <= LONGEST_LINE
-                and self._is_row(behind)
-                and self._row(behind).get(SIZE) not in sizes
-            ):
-                sizes.add(self._row(behind).get(SIZE))
+                    rows.append((line, row))
+                continue
+            behind = self._row(line.text[-width:]) if width < len(line.text) <= LONGEST_LINE else None
+            if behind is not None and behind.get(SIZE) not in sizes:
+                sizes.add(behind.get(SIZE))
                 found.note(ImportNoteKind.GLUED, line)
-                rows.append((line, self._row(behind)))
+                rows.append((line, behind))
             else:
                 found.stray(replace(line, text=line.text[:LONGEST_LINE]))
         return rows
 
-    def _is_row(self, line: str) -> bool:
-        """Whether a line has the shape of a row: a field for each column, a size first, and decimals in its result."""
+    def _row(self, line: str) -> Row | None:
+        """Return the fields of a line that is shaped as a row: one for each column, a size first, and decimals in its result."""
         fields = line.split() if len(line) < LONGEST_LINE and line[:1] != "-" else []
         if len(fields) != len(self.names) or not (line[:1].isdigit() or SIZE not in self.names):
-            return False
-        has_size = self._row(line).get(SIZE, "0").isdecimal()
-        return has_size and (len(fields) > 1 or WITH_POINT.fullmatch(fields[0]) is not None)
+            return None
+        row = dict(zip(self.names, fields, strict=True))
+        has_size = row.get(SIZE, "0").isdecimal()
+        return row if has_size and (len(fields) > 1 or WITH_POINT.fullmatch(fields[0]) is not None) else None
 
-    def _row(self, line: str) -> Row:
-        row = self.read_rows.get(line)
-        if row is None:
-            row = self.read_rows[line] = dict(zip(self.names, line.split(), strict=True))
-        return row
-
-    def _result(self, line: str) -> str:
-        return _of_column(self._row(line), TESTS[self.title][1])
+    def _of_column(self, row: Row, column: re.Pattern[str]) -> str:
+        name = _name_of(self.names, column)
+        return "" if name is None else row[name]
 
     def _cell(self, row: Row) -> ImportedCell:
         pattern, column, scale = TESTS[self.title]
         if row.get("Validation", "Pass") != "Pass":
             raise RowError("a result failed its validation")
-        printed = _number(_of_column(row, column))
-        check_between(printed, _bound(row, LEAST), _bound(row, MOST))
+        printed = _number(self._of_column(row, column))
+        check_between(printed, _bound(self._of_column(row, LEAST)), _bound(self._of_column(row, MOST)))
         result = printed.times(scale)
         is_named = self.datatype and (pattern in REDUCTIONS or self.datatype != BYTES)
         return ImportedCell(
@@ -196,11 +189,6 @@ def _decimals(result: str) -> int:
     return len(result.partition(".")[2])
 
 
-def _of_column(row: Row, column: re.Pattern[str]) -> str:
-    name = _name_of(tuple(row), column)
-    return "" if name is None else row[name]
-
-
 @lru_cache(maxsize=256)
 def _name_of(names: tuple[str, ...], column: re.Pattern[str]) -> str | None:
     """Return which of a table's columns it is: the same for all its rows."""
@@ -214,9 +202,8 @@ def _number(text: str) -> Number:
     return read_number(text, "its result")
 
 
-def _bound(row: Row, column: re.Pattern[str]) -> Number | None:
+def _bound(text: str) -> Number | None:
     """Return the smallest or largest time of a row, where it was printed and is more than its last digit can tell."""
-    text = _of_column(row, column)
     try:
         return _number(text) if text else None
     except BelowLastDigitError:

@@ -53,7 +53,7 @@ class BelowLastDigitError(RowError):
     """A number that was printed as 0: less than half of its last digit."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Line:
     """A line without blanks at its end; the last of a text may lack its end. `number` counts from 1."""
 
@@ -68,7 +68,7 @@ def lines_of(text: str, longest: int = LONGEST_LINE) -> list[Line]:
     return [Line(number, line[:longest].rstrip(), number < len(lines)) for number, line in enumerate(lines, start=1)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Number:
     """A number above 0 and what its last printed digit counts."""
 
@@ -85,7 +85,7 @@ def read_number(text: str, what: str, decimals: int | None = None) -> Number:
 
     `decimals` is how many a program prints, whatever the number is: another number of them has lost some, or its point.
     """
-    comma = _DECIMAL_COMMA.fullmatch(text)
+    comma = _DECIMAL_COMMA.fullmatch(text) if "," in text else None
     if comma is not None and len(comma["decimals"]) == 3:
         raise RowError(f"{what} is {text!r}, which may be thousands or decimals")
     plain = text.replace(",", ".") if comma is not None else text
@@ -157,7 +157,7 @@ class Reading:
         return RowReading(self, line)
 
 
-@dataclass
+@dataclass(slots=True)
 class RowReading:
     """The reading of a row, for `with`: there are a hundred of them in a text."""
 

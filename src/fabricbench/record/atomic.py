@@ -59,9 +59,13 @@ def replaced(path: Path, mode: int = MODE) -> Iterator[BinaryIO]:
 
     Its name is random, and it is made, moved and removed relative to the folder that was opened first: a link of that name is
     replaced, not followed. EnvironmentLacks if the disk is full or may not be written to, UsageError if there is no such folder or
-    a folder of that name; the old file is then as it was.
+    a folder of that name; the old file is then as it was. Of what is `synced_together` each file is new, and written in its place.
     """
     try:
+        if not _WAITS.get():
+            with os.fdopen(os.open(path, NEW, mode), "wb") as file:
+                yield file
+            return
         folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             temporary = f".{secrets.token_hex(16)}.tmp"
@@ -69,13 +73,13 @@ def replaced(path: Path, mode: int = MODE) -> Iterator[BinaryIO]:
                 with os.fdopen(os.open(temporary, NEW, mode, dir_fd=folder), "wb") as file:
                     yield file
                     file.flush()
-                    _sync(file.fileno())
+                    os.fsync(file.fileno())
                 os.rename(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)
             except BaseException:
                 with suppress(OSError):
                     os.unlink(temporary, dir_fd=folder)
                 raise
-            _sync(folder)
+            os.fsync(folder)
         finally:
             os.close(folder)
     except Exception as error:
@@ -104,14 +108,16 @@ def appended(path: Path) -> Iterator[BinaryIO]:
     with file:
         yield file
         file.flush()
-        _sync(file.fileno())
+        if _WAITS.get():
+            os.fsync(file.fileno())
 
 
 @contextmanager
 def synced_together(directory: Path) -> Iterator[None]:
     """Let all files that are written within reach the disk at the end and not one by one: for what is of no use until all is there.
 
-    A disk takes a millisecond for each file that is waited for, and hardly more for thousands at once.
+    A disk takes a millisecond for each file that is waited for, and hardly more for thousands at once. Nobody reads a file before
+    that, so none is written aside.
     """
     before = _WAITS.set(False)
     try:
@@ -125,11 +131,6 @@ def synced_together(directory: Path) -> Iterator[None]:
             raise OSError(code, os.strerror(code), str(directory))
     finally:
         os.close(folder)
-
-
-def _sync(descriptor: int) -> None:
-    if _WAITS.get():
-        os.fsync(descriptor)
 
 
 def _check_own(descriptor: int, path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
 from io import BytesIO
@@ -257,14 +258,11 @@ def write_launch(
     summary = _summary(directory, record, channels.height, facts or LaunchFacts())
     summary = summary.model_copy(update={"workload": workload, "kernel": kernel})
     probes = {probe.id: probe for probe in plan.probes} if plan is not None else {}
-    with replaced(directory / CELLS) as file:
-        file.write(cells_parquet(record, probes) if cells is None else cells)
-    with replaced(directory / SAMPLES) as file:
-        samples_frame(record).write_parquet(file, row_group_size=ROW_GROUP_ROWS)
+    tables = {CELLS: cells_frame(record, probes) if cells is None else cells, SAMPLES: samples_frame(record)}
     if channels.height:
-        with replaced(directory / CHANNELS) as file:
-            channels.write_parquet(file, row_group_size=ROW_GROUP_ROWS)
-    summary = summary.model_copy(update={"sha256": {name: file_sha256(directory / name) for name in summary.parquet}})
+        tables[CHANNELS] = channels
+    hashes = {name: _write_table(directory / name, table) for name, table in tables.items()}
+    summary = summary.model_copy(update={"sha256": hashes})
     _write_summary(directory, summary)
     if summary.complete and not keep_records:
         for raw in (records, directory / KERNEL_RECORDS):
@@ -274,8 +272,20 @@ def write_launch(
 
 def cells_parquet(record: Record, probes: Mapping[int, PlanProbe] | None = None) -> bytes:
     """Return what `cells.parquet` of a record holds; `probes` are those of its launch's plan, by the number of their cell."""
+    return _parquet(cells_frame(record, probes))
+
+
+def _write_table(path: Path, table: pl.DataFrame | bytes) -> str:
+    """Write a table, or what its file holds, and return what that hashes to."""
+    with replaced(path) as file:
+        content = table if isinstance(table, bytes) else _parquet(table)
+        file.write(content)
+    return hashlib.sha256(content).hexdigest()
+
+
+def _parquet(frame: pl.DataFrame) -> bytes:
     content = BytesIO()
-    cells_frame(record, probes).write_parquet(content)
+    frame.write_parquet(content, row_group_size=ROW_GROUP_ROWS)
     return content.getvalue()
 
 

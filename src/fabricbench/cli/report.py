@@ -130,6 +130,7 @@ def register(app: typer.Typer) -> None:
         from fabricbench.analysis import analyse  # noqa: PLC0415 - keeps the start of the program fast
         from fabricbench.record.decision_table import read_decision  # noqa: PLC0415
         from fabricbench.report.formats import FORMATS, Format  # noqa: PLC0415
+        from fabricbench.report.html import vega  # noqa: PLC0415
 
         name = form or _format_of(output)
         written = FORMATS[name]
@@ -147,6 +148,8 @@ def register(app: typer.Typer) -> None:
         path = target or first_path(sides) / _name_beside_run(written, figure, of_several=count_of_runs(sides) > 1)
         if isinstance(written, Format) or figure is not None:
             check_output(path)
+        if name is FormatName.HTML:
+            vega()
         with losses_said():
             findings = analyse(
                 **sides,

@@ -6,6 +6,7 @@ What a figure is, and what it is made of, is in `report.drawing`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -58,8 +59,15 @@ def build(name: str, findings: Findings, *, is_interactive: bool = False) -> Fig
 
 def present(findings: Findings, *, is_interactive: bool = False) -> dict[str, Figure]:
     """Return every figure that the findings hold something for, in the order of the report."""
-    built = {name: build(name, findings, is_interactive=is_interactive) for name in builders()}
-    return {name: figure for name, figure in built.items() if figure is not None}
+    return dict(each_present(findings, is_interactive=is_interactive))
+
+
+def each_present(findings: Findings, *, is_interactive: bool = False) -> Iterator[tuple[str, Figure]]:
+    """Yield them one after the other, each with its name."""
+    for name in builders():
+        figure = build(name, findings, is_interactive=is_interactive)
+        if figure is not None:
+            yield name, figure
 
 
 def draw(name: str, findings: Findings) -> alt.ConcatChart:

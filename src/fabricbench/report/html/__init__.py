@@ -10,22 +10,23 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-import vl_convert
 from jinja2 import Environment, FunctionLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup, escape
 
 from fabricbench.analysis.findings import Findings
 from fabricbench.printable import printable, shortened
+from fabricbench.report.drawing.drawer import DRAWER, Drawing
 from fabricbench.report.first_screen import LOST, OF_LINE_RATE
 from fabricbench.report.html.page import STILLS, build_page, packed
 from fabricbench.report.words import set_for_page
 from fabricbench.table import Table
 
-__all__ = ["render_html"]
+__all__ = ["render_html", "vega"]
 
 
 def render_html(findings: Findings) -> str:
     """Return the dossier."""
+    vega()
     page = build_page(findings)
     return (
         environment()
@@ -35,7 +36,7 @@ def render_html(findings: Findings) -> str:
             findings=findings,
             style=own_style(),
             script=Markup(_text("dossier.js")),  # noqa: S704 - our own file
-            vega=_vega(),
+            vega=packed(vega().text),
         )
     )
 
@@ -50,9 +51,9 @@ def _text(name: str) -> str:
 
 
 @cache
-def _vega() -> Markup:
-    """Return Vega, Vega-Lite and Vega-Embed as one script, compressed."""
-    return packed(str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")))
+def vega() -> Drawing:
+    """Have Vega, Vega-Lite and Vega-Embed made one script: it takes a second, in which a run can be read."""
+    return DRAWER.order("script")
 
 
 MOST_OF_A_TEXT = 20_000

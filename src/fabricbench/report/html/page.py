@@ -6,7 +6,7 @@ import base64
 import gzip
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -21,7 +21,7 @@ from fabricbench.printable import printable
 from fabricbench.report.comma_separated import DIGITS, comparisons_csv
 from fabricbench.report.drawing.engine import can_draw
 from fabricbench.report.drawing.figure import DARK, LIGHT, Ink, Spec, vega_config
-from fabricbench.report.figures import Figure, present
+from fabricbench.report.figures import Figure, each_present
 from fabricbench.report.first_screen import (
     GRADE_SIGNS,
     Screen,
@@ -136,14 +136,17 @@ class Page:
 
 def build_page(findings: Findings) -> Page:
     """Decide what the dossier shows."""
-    figures = present(findings, is_interactive=True)
+    figures: dict[str, Figure] = {}
+    stills: Stills = {}
+    for name, figure in each_present(findings, is_interactive=True):
+        figures[name] = figure
+        stills |= _ordered_stills(figure)
     layers = {summary.key.layer for summary in findings.summaries}
     receives = {summary.key.receive for summary in findings.summaries}
     groups = grouped(findings.warnings)
     screen = build_screen(findings)
     plots, axis = strips_of(findings, screen)
     return Page(
-        figures={name: _placed(figure, _choices(findings)) for name, figure in figures.items()},
         fabrics=_choices(findings),
         columns=tuple(_column(findings, letter, name) for letter, name in screen.fabrics),
         layers=tuple(layer.value for layer in Layer if layer in layers),
@@ -185,6 +188,8 @@ def build_page(findings: Findings) -> Page:
             }
         ),
         sections=_sections(findings, figures),
+        # Last: their stills are drawn meanwhile.
+        figures={name: _placed(figure, _choices(findings), stills) for name, figure in figures.items()},
     )
 
 
@@ -284,11 +289,23 @@ def panel_id(figure: str, index: int) -> str:
     return f"panel-{figure}-{index}"
 
 
-def _placed(figure: Figure, fabrics: tuple[Choice, ...]) -> PlacedFigure:
+Stills = dict[str, Callable[[], Markup]]
+"""What waits for the still picture of a panel, by its id."""
+
+
+def _ordered_stills(figure: Figure) -> Stills:
+    """Have the first panels of a figure drawn."""
+    first = sorted(range(len(figure.panels)), key=lambda index: figure.panels[index].is_folded)
+    return {
+        panel_id(figure.name, index): still(
+            figure.panels[index], panel_id(figure.name, index), is_alone=len(figure.panels) == 1
+        )
+        for index in (first[:STILLS] if can_draw() else ())
+    }
+
+
+def _placed(figure: Figure, fabrics: tuple[Choice, ...], stills: Stills) -> PlacedFigure:
     of = {fabric.name: fabric for fabric in fabrics}
-    first = sorted(range(len(figure.panels)), key=lambda index: figure.panels[index].is_folded)[
-        : STILLS if can_draw() else 0
-    ]
     panels = tuple(
         PlacedPanel(
             panel_id(figure.name, index),
@@ -296,9 +313,7 @@ def _placed(figure: Figure, fabrics: tuple[Choice, ...]) -> PlacedFigure:
             panel.height,
             panel.tags,
             tuple(of[name] for name in panel.sides or ()),
-            still(panel, panel_id(figure.name, index), is_alone=len(figure.panels) == 1)
-            if index in first
-            else Markup(),
+            stills.get(panel_id(figure.name, index), Markup)(),
             panel.widest,
         )
         for index, panel in enumerate(figure.panels)

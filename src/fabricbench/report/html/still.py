@@ -5,14 +5,14 @@ Mail previews, stored artifacts of a CI, browsers without JavaScript: all show t
 
 from __future__ import annotations
 
-import base64
 import json
 import re
+from collections.abc import Callable
 from functools import lru_cache
 
 from markupsafe import Markup
 
-from fabricbench.report.drawing.engine import drawn_png, drawn_svg
+from fabricbench.report.drawing.drawer import DRAWER, Drawing
 from fabricbench.report.drawing.figure import LIGHT, Panel, Spec, vega_config
 from fabricbench.report.figures.distributions import ANY_SIZE
 
@@ -36,8 +36,11 @@ PIXELS = 1.5
 """Of such a picture for each of the page's."""
 
 
-def still(panel: Panel, place: str, *, is_alone: bool) -> Markup:
-    """Return the panel as SVG; `place` is its element's id, which what it defines inside is named after."""
+def still(panel: Panel, place: str, *, is_alone: bool) -> Callable[[], Markup]:
+    """Have the panel drawn, beside what this process goes on with, and return what waits for it and gives it, as SVG.
+
+    `place` is its element's id, which what it defines inside is named after.
+    """
     spec = {
         **_of_first_size(panel.spec),
         "width": min(WIDE if is_alone else WIDTH, panel.widest or WIDE),
@@ -45,17 +48,27 @@ def still(panel: Panel, place: str, *, is_alone: bool) -> Markup:
         "autosize": {"type": "fit-x", "contains": "padding"},
         "config": {**vega_config(LIGHT), "aria": False},
     }
-    return Markup(OWN_NAME.sub(f"{place}-", _drawn(json.dumps(spec))))  # noqa: S704 - Vega escapes what it draws
+    drawing, is_svg = _ordered(json.dumps(spec))
+    return lambda: _inside(drawing, place) if is_svg else _as_image(drawing)
 
 
 @lru_cache(maxsize=KEPT)
-def _drawn(spec: str) -> str:
+def _ordered(spec: str) -> tuple[Drawing, bool]:
+    """Have a view drawn, and tell whether as SVG; pixels have a white ground of their own, whatever the page's scheme."""
     read = json.loads(spec)
     pixels = read["width"] * read["height"] * PIXELS**2
     if _marks(read) * BYTES_OF_A_MARK > max(pixels * BYTES_OF_A_PIXEL, LEAST_AS_PIXELS):
-        return _as_pixels(read)
-    drawn = LONG_NUMBER.sub(r"\1", SURPLUS.sub("", drawn_svg(read)))
-    return drawn.replace("<svg ", '<svg aria-hidden="true" ', 1)
+        return DRAWER.order("png", spec={**read, "background": LIGHT.background}, scale=PIXELS), False
+    return DRAWER.order("svg", spec=read), True
+
+
+def _inside(drawing: Drawing, place: str) -> Markup:
+    drawn = LONG_NUMBER.sub(r"\1", SURPLUS.sub("", drawing.text)).replace("<svg ", '<svg aria-hidden="true" ', 1)
+    return Markup(OWN_NAME.sub(f"{place}-", drawn))  # noqa: S704 - Vega escapes what it draws
+
+
+def _as_image(drawing: Drawing) -> Markup:
+    return Markup('<img alt="" aria-hidden="true" src="data:image/png;base64,{}">').format(Markup(drawing.text))  # noqa: S704
 
 
 def _of_first_size(spec: Spec) -> Spec:
@@ -78,9 +91,3 @@ def _of_first_size(spec: Spec) -> Spec:
 def _marks(spec: Spec) -> int:
     """Return how many rows a view draws, those of its layers among them."""
     return len(spec.get("data", {}).get("values", ())) + sum(map(_marks, spec.get("layer", ())))
-
-
-def _as_pixels(spec: Spec) -> str:
-    """Return a picture on its own white ground, which no scheme of the page's colours changes."""
-    image = base64.b64encode(drawn_png({**spec, "background": LIGHT.background}, PIXELS))
-    return f'<img alt="" aria-hidden="true" src="data:image/png;base64,{image.decode()}">'

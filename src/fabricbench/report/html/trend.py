@@ -16,7 +16,7 @@ def render_trend(trend: Trend) -> str:
     """Return the page."""
     order = sorted(range(len(trend.series)), key=lambda index: not trend.series[index].changes)
     drawn = order[:MOST_DRAWN] if can_draw() else []
-    figures = {
+    stills = {
         index: still(words.panel(trend.series[index]), f"trend-{index}", is_alone=True)
         for index in drawn
         if trend.series[index].points
@@ -24,5 +24,11 @@ def render_trend(trend: Trend) -> str:
     return (
         environment()
         .get_template("trend.html.j2")
-        .render(trend=trend, words=words, figures=figures, order=order, style=own_style())
+        .render(
+            trend=trend,
+            words=words,
+            figures={index: draw() for index, draw in stills.items()},
+            order=order,
+            style=own_style(),
+        )
     )

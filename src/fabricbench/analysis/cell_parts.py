@@ -196,7 +196,9 @@ def _add(part: Parts, index: int, key: CellKey, values: Floats) -> None:
     part.autocorrelations.append((values.size, side_autocorrelation(values, median)))
     for tail in TAILS:
         bad = quantile_of_sorted(ordered, tail if key.metric.is_time else 1.0 - tail)
-        part.tails.setdefault(tail, np.full_like(part.launch_values, np.nan))[index] = bad
+        if tail not in part.tails:
+            part.tails[tail] = np.full_like(part.launch_values, np.nan)
+        part.tails[tail][index] = bad
     if key.metric.is_time:
         if part.means is None:
             part.means = np.full_like(part.launch_values, np.nan)

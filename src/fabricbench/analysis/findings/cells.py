@@ -200,12 +200,12 @@ class OfCell(Setup, OfWorkload):
     @property
     def variant(self) -> str:
         """The words for its setup, in one text."""
-        return variant_of(self.pattern, self.setup)
+        return variant_of(self.pattern, self)
 
     @property
     def variant_words(self) -> tuple[str, ...]:
         """The words for each part of its setup."""
-        return words_of(self.pattern, self.setup)
+        return words_of(self.pattern, self)
 
     @property
     def of_any_size(self) -> dict[str, Any]:
@@ -417,12 +417,9 @@ class Crossover(OfCell):
     faster_above: str
 
 
-PLAIN = Setup()
-
-
 def is_plain(one: OfCell) -> bool:
     """Whether nothing tells it from others of its layer and pattern, but perhaps the nodes that are left since some failed."""
-    return one.on_any_nodes == PLAIN
+    return (one.ranks, one.members, one.parameters, one.congestor) == (None, (), (), None)
 
 
 def is_basic(one: OfCell) -> bool:

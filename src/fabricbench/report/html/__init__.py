@@ -42,8 +42,19 @@ def render_html(findings: Findings) -> str:
 
 
 def own_style() -> Markup:
-    """Return how our pages look."""
-    return Markup(_text("dossier.css"))  # noqa: S704 - our own file
+    """Return how our pages look, columns of numbers in tables of `numeric_columns` among it."""
+    columns = ",".join(f":where(.n{column}>tbody>tr)>:nth-child({column})" for column in range(1, MOST_STYLED + 1))
+    rule = f"{columns} {{ text-align: right; white-space: nowrap; }}\n"
+    return Markup(_text("dossier.css") + rule)  # noqa: S704 - our own file
+
+
+MOST_STYLED = 20
+"""Columns that a table names once as numeric: in every cell it would be a tenth of a large page. Cells of further ones say it."""
+
+
+def _numeric_columns(content: Table) -> str:
+    """Return what the style calls a table by its columns of numbers: `n2 n4`."""
+    return " ".join(f"n{column + 1}" for column in sorted(content.numeric) if column < MOST_STYLED)
 
 
 def _text(name: str) -> str:
@@ -75,7 +86,8 @@ def _rows(content: Table) -> Markup:
         shown = escape(_without_acting(text))
         if column in numeric:
             set_apart = shown.replace(" (", Markup(" <small>("), 1)
-            return f"<td class=n>{set_apart}{'' if set_apart == shown else '</small>'}</td>"
+            mark = "" if column < MOST_STYLED else " class=n"
+            return f"<td{mark}>{set_apart}{'' if set_apart == shown else '</small>'}</td>"
         return f"<td>{shown}</td>" if column else f'<th scope="row">{shown}</th>'
 
     def row(number: int, cells: Sequence[str]) -> str:
@@ -98,5 +110,6 @@ def environment() -> Environment:
     )
     environment.filters["typographic"] = set_for_page
     environment.filters["rows"] = _rows
+    environment.filters["numeric_columns"] = _numeric_columns
     environment.globals |= {"LOST": LOST, "OF_LINE_RATE": OF_LINE_RATE, "STILLS": STILLS}
     return environment

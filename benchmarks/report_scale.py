@@ -150,12 +150,12 @@ CASES = (
     *(fabrics_case("fabrics", fabrics, fabrics, 40) for fabrics in (5, 10, 20)),
     *(samples_case(samples) for samples in (1_000, 10_000)),
     *(launches_case(launches) for launches in (360, 3600)),
-    *(map_case(nodes) for nodes in (64, 256, 1024)),
+    *(map_case(nodes) for nodes in (256, 512, 1024)),
     *(runs_case(runs) for runs in (100, 1000)),
 )
 
 
-SMALLEST = {"runs": runs_case(1)}
+SMALLEST = {"runs": runs_case(1), "map": map_case(8)}
 """What the smallest of a kind is, where it is not this one."""
 SMALLEST_RUN = fabrics_case("smallest", 1, fabrics=2, tests=10)
 
@@ -240,13 +240,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
         browser = find_browser(place / "profile") if options.browser else None
-        for case in dict.fromkeys([*(SMALLEST.get(one.kind, SMALLEST_RUN) for one in chosen), *chosen]):
+        smallest = dict.fromkeys(SMALLEST.get(one.kind, SMALLEST_RUN) for one in chosen)
+        for case in (*smallest, *chosen):
             for kind, cost in measured(case, written(case, options.keep or place), place, browser).items():
                 print(line(f"{kind}-{case.size}", cost), flush=True)
                 if kind in last:
                     own = start.get(kind, start.get(SMALLEST_RUN.kind, 0.0))
                     print(growth(kind, own, last[kind], (case.size, cost)), flush=True)
-                if case.size == 1:
+                if case in smallest:
                     start[kind] = cost.used_seconds
                 else:
                     last[kind] = case.size, cost

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from fabricbench.analysis.findings.trend import Trend
+from fabricbench.errors import EnvironmentLacks
 from fabricbench.model import Layer, Pattern
+from fabricbench.record import last_good
 from fabricbench.record.manifest import MANIFEST, Manifest, read_manifest, write_manifest
 from fabricbench.record.provenance import Origin
 from fabricbench.report.trend import limits
@@ -161,6 +163,42 @@ def test_a_gate_takes_the_last_run_that_is_complete_and_proven(tmp_path: Path, f
     assert (code, "is a good one of campaign synthetic on synthetic" in err) == (5, True)
     assert fabricbench("check", new, new, "--last-good", tmp_path)[0] == 2
     assert fabricbench("check", new)[0] == 2
+
+
+def test_a_run_that_was_slower_is_no_baseline_until_it_is_taken_for_the_usual(tmp_path: Path, fabricbench: Call):
+    for number in range(4):
+        night(tmp_path, number, slower=2.0 if number > 1 else 1.0)
+    regressed = ("--last-good", tmp_path, "--max-regression", "10%")
+    assert fabricbench("check", tmp_path / "n02", *regressed)[0] == 1
+    code, _, err = fabricbench("check", tmp_path / "n03", *regressed)
+    assert code == 1
+    passed, taken = err.splitlines()[:2]
+    assert (
+        passed
+        == f"passed over: {tmp_path}/n02: slower than its own baseline; to take it for the new usual, remove its gate.json"
+    )
+    assert taken.startswith(f"baseline: {tmp_path}/n01,")
+    (tmp_path / "n02/gate.json").unlink()
+    code, _, err = fabricbench("check", tmp_path / "n03", *regressed)
+    assert code != 1
+    assert err.splitlines()[0].startswith(f"baseline: {tmp_path}/n02,")
+    assert "gate.json" not in fabricbench("verify", tmp_path / "n03")[1], "it is nothing that was measured"
+
+
+def test_a_result_that_cannot_be_kept_is_said_and_one_that_cannot_be_read_is_none(
+    tmp_path: Path, fabricbench: Call, monkeypatch: pytest.MonkeyPatch
+):
+    for number in range(3):
+        night(tmp_path, number)
+    (tmp_path / "n01/gate.json").write_text("{")
+
+    def refuse(_path: Path, _text: str) -> None:
+        raise EnvironmentLacks("the disk is full")
+
+    monkeypatch.setattr(last_good, "replace_text", refuse)
+    _, _, err = fabricbench("check", tmp_path / "n02", "--last-good", tmp_path)
+    assert err.splitlines()[0].startswith(f"baseline: {tmp_path}/n01,")
+    assert f"what came of it is not kept, and {tmp_path}/n02 may be a later run's baseline: the disk is full" in err
 
 
 def test_numbers_of_another_origin_or_of_what_survived_are_not_set_beside_the_others(tmp_path: Path, fabricbench: Call):

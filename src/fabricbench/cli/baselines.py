@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -65,10 +64,6 @@ def _last_good(folder: Path, wanted: int, new: Path) -> list[Path]:
     for run in found.runs:
         when = "" if run.created is None else f", begun {run.created:%Y-%m-%d %H:%M} (UTC)"
         say(f"baseline: {run.path}{when}: complete and proven")
-    # Judged by the night before alone, a regression fails one night, and small ones in a row none.
-    say(
-        f"whether that passed a gate itself is not known; what changed over all runs: fabricbench trend {shlex.quote(str(folder))}"
-    )
     if len(found.runs) < wanted:
         say(f"baseline: {wanted} were asked for, and {len(found.runs)} are there")
     return [Path(run.path) for run in found.runs]

@@ -16,7 +16,7 @@ from fabricbench.cli.baselines import BaselineOption, GoodRunsOption, LastGoodOp
 from fabricbench.cli.losses import losses_said
 from fabricbench.cli.output import Format as TableFormat
 from fabricbench.cli.output import check_output, say, share_option, write_output
-from fabricbench.errors import UsageError
+from fabricbench.errors import EnvironmentLacks, UsageError
 
 if TYPE_CHECKING:
     from fabricbench.analysis.gate import GateReport
@@ -116,8 +116,23 @@ def register(app: typer.Typer) -> None:
         else:
             report = look()
         is_junit = form is Format.JUNIT
+        if last_good is not None:
+            _keep(report, run[0], baselines)
         write_output(junit_document(report) if is_junit else render(report, TableFormat(form.value)) + "\n", output)
         conclude(report)
+
+
+def _keep(report: GateReport, run: Path, baselines: Sequence[Path]) -> None:
+    """Keep with a run what came of it, so that one that is slower is nobody's baseline."""
+    from fabricbench.analysis.gate import GateVerdict  # noqa: PLC0415 - keeps the start of the program fast
+    from fabricbench.record.last_good import GateResult, keep_gate_result  # noqa: PLC0415
+
+    is_slower = report.verdict is GateVerdict.REGRESSED
+    result = GateResult(is_regressed=is_slower, baselines=tuple(map(str, baselines)), unix_ns=time.time_ns())
+    try:
+        keep_gate_result(run, result)
+    except EnvironmentLacks as error:
+        say(f"what came of it is not kept, and {run} may be a later run's baseline: {error.message}")
 
 
 def _check_one_baseline(baselines: Sequence[Path]) -> None:

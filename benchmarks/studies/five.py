@@ -12,13 +12,13 @@ from benchmarks.studies.found import (
     above,
     holds,
     interval_words,
+    inverse,
     kernel_ratio,
     largest,
     load_ratio,
     load_ratios,
     median,
     pairs_in_order,
-    ratio_of,
     spanned,
     within,
 )
@@ -35,6 +35,7 @@ FE, MYRINET, ATM, SCI, TORUS = "fast-ethernet", "myrinet", "atm-oc3", "sci", "sc
 ROCE, INFINIBAND = "roce-100g", "infiniband-100g"
 WITHOUT, COALESCED = "off", "on"
 NEARLY = 1.1
+STREAMED_BYTES = 1472
 MEGA = 1e6
 MEGABYTE = 8e6
 """Bits."""
@@ -129,17 +130,14 @@ def _pisarczyk(of: Published, findings: Findings) -> Iterator[Found]:
         single, coalesced = (
             _in(2000, median(findings, fabric, layer, Pattern.PINGPONG, 64)) for fabric in (WITHOUT, COALESCED)
         )
-        streams = next(
-            ratio_of(one)
-            for one in findings.cells
-            if (one.layer, one.pattern, one.message_bytes) == (layer, Pattern.STREAM, 1472)
-        )
+        rate = median(findings, COALESCED, layer, Pattern.STREAM, STREAMED_BYTES)
+        streamed = _in(1 / (8 * MEGA * STREAMED_BYTES), inverse(rate))
         yield Found(
             f"{layer}: a single message of 64 B with coalescing, one way, us",
             "much longer than one of a stream",
-            f"{interval_words(coalesced)}, without {interval_words(single)}; streams of 1,472 B carry "
-            f"{interval_words(streams)} times as much without",
-            above(coalesced, single),
+            f"{interval_words(coalesced)}, one of {STREAMED_BYTES:,} B of a stream {interval_words(streamed)}; "
+            f"a single one without coalescing {interval_words(single)}",
+            above(coalesced, streamed),
         )
     message = of.fact("results", "mpi_message_us")
     here = _in(2000, median(findings, WITHOUT, Layer.MPI, Pattern.PINGPONG, 64))

@@ -15,6 +15,7 @@ from fabricbench.model import Model
 from fabricbench.printable import shortened
 from fabricbench.record.atomic import replace_text
 from fabricbench.record.integrity import MANIFEST, read_file
+from fabricbench.record.inventories import Inventory
 from fabricbench.testbed.model import Testbed
 from fabricbench.testbed.preflight_result import Preflight
 
@@ -121,7 +122,7 @@ class Manifest(Model):
     command: tuple[str, ...] = ()
     planned: tuple[PlannedLaunch, ...] = ()
     versions: dict[str, str] = {}
-    inventory: dict[str, dict[str, str]] = {}
+    inventory: Inventory = {}
     preflight: Preflight | None = None
     is_final: bool = False
     extensions: tuple[Extension, ...] = ()

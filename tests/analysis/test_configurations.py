@@ -87,6 +87,15 @@ def test_what_sides_differ_in_besides_their_names_is_told(write: Write):
     assert "kernel (Linux 6.1.0-18 of Xeon Gold 6148 and Z; Linux 5.14.0 of EPYC 7742)" in told
 
 
+def test_how_to_measure_many_runs_again_is_told_of_a_few(write: Write):
+    lines = analyse(
+        configurations=configurations_of([write(f"r{n}", {"ib": 1.0}) for n in range(6)])
+    ).headline.reproduce
+    assert [line.split(":")[0] for line in lines[:4]] == ["r0", "r1", "r2", "r3"]
+    assert lines[4:5] == ("and 2 more: `command` in the manifest.json of each run",)
+    assert lines[5].startswith("fabricbench ")
+
+
 def test_names_that_are_given_group_runs_whatever_they_differ_in(write: Write):
     runs = {"old": [write("a", {"ib": 1.0}), write("b", {"ib": 1.0}, kernel="5.14")], "new": [write("c", {"ib": 1.0})]}
     assert [(one.name, len(one.runs)) for one in configurations_named(runs)] == [("old", 2), ("new", 1)]

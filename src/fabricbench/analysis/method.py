@@ -235,14 +235,23 @@ SHORT_HASH = 12
 """Digits of a hash that tell runs apart where one is read; the whole stands where it is compared."""
 
 
+MOST_REPRODUCED = 4
+
+
 def reproduction(runs: Sequence[Run], *, is_brief: bool = False) -> dict[str, tuple[str, ...]]:
-    """Return what a `Headline` tells of how to measure runs again, and the hash of each one's data; if brief, a line a run."""
+    """Return what a `Headline` tells of how to measure runs again, and the hash of each one's data.
+
+    If brief, a line a run, of MOST_REPRODUCED at most.
+    """
     hashes = tuple(data_hash(run.path) for run in runs)
     of_runs = [reproduce(run, data) for run, data in zip(runs, hashes, strict=True)]
     lines = [line for lines in of_runs for line in lines]
     if is_brief:
         versions = dict.fromkeys(run.manifest.versions.get("fabricbench", "of unknown version") for run in runs)
-        commands = (f"{Path(run.path).name}: {told[0]}" for run, told in zip(runs, of_runs, strict=True))
+        commands = [f"{Path(run.path).name}: {told[0]}" for run, told in zip(runs, of_runs, strict=True)]
+        if len(commands) > MOST_REPRODUCED:
+            left = len(commands) - MOST_REPRODUCED
+            commands[MOST_REPRODUCED:] = [f"and {left} more: `command` in the manifest.json of each run"]
         lines = [*commands, f"fabricbench {', '.join(versions)}"]
     return {"reproduce": tuple(lines), "data_sha256": hashes}
 

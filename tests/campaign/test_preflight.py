@@ -6,6 +6,7 @@ import json
 import re
 import secrets
 import shlex
+import sys
 from pathlib import Path
 
 import pytest
@@ -433,3 +434,26 @@ def test_a_node_whose_name_nobody_tells_is_not_blamed_on_a_firewall(nodes: FakeN
     (silent, *_) = examine_venue(Standing(given=rack_of()), None, lambda _: None).errors
     assert "no name server here told within 2 s" in silent.found
     assert "/etc/resolv.conf" in silent.action
+
+
+FAN_OUT = """
+from pathlib import Path
+import subprocess, sys
+for name in sys.argv[2].split(","):
+    for line in subprocess.run(["sh", str(Path(sys.argv[1]) / name)], capture_output=True, text=True).stdout.splitlines():
+        print(f"{name}: {line[: len(line) // 2] if name == 'c1' else line}")
+"""
+
+
+def test_whose_answer_to_a_fan_out_is_cut_is_asked_alone(nodes: FakeNodes, tmp_path: Path):
+    (tmp_path / "fan.py").write_text(FAN_OUT)
+    testbed = Testbed(
+        name="rack",
+        launcher=Launcher.SSH,
+        nodes=tuple(Node(name=f"c{number}") for number in range(3)),
+        fabrics=(Fabric(name="slow", interface="eth0"),),
+        fan_out=(sys.executable, str(tmp_path / "fan.py"), str(tmp_path / "nodes"), "{nodes}", "{program}"),
+    )
+    answers = preflight.ask_nodes(testbed, SshLauncher(find_starter(), testbed))
+    assert all(isinstance(one, preflight.NodeAnswer) for one in answers.values())
+    assert len(nodes.asked) == 1, "c1 alone"

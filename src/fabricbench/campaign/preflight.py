@@ -270,7 +270,7 @@ def ask_nodes(
     """Ask every node for its facts and its inventory; `tell` hears how many are done. One deadline over all."""
     doctor = python(DOCTOR, "--json", *programs)
     questions: dict[str, Sequence[str]] = {}
-    answers: dict[str, NodeAnswer | Silent] = _answers_together(testbed, launcher, doctor, tell)
+    answers: dict[str, NodeAnswer | Silent] = {**_answers_together(testbed, launcher, doctor, tell)}
     together = len(answers)
     for node in testbed.nodes:
         if node.name in answers:
@@ -295,15 +295,16 @@ def ask_nodes(
 
 def _answers_together(
     testbed: Testbed, launcher: Launcher, doctor: Sequence[str], tell: Callable[[int], None]
-) -> dict[str, NodeAnswer | Silent]:
-    """Return what those nodes told that answer where all are asked at once; who is silent is asked alone, and says why."""
+) -> dict[str, NodeAnswer]:
+    """Return what those nodes told that answer where all are asked at once; who is silent, or unclear, is asked alone."""
     nodes = [node.name for node in testbed.nodes]
     tokens = launcher.in_nodes(nodes, doctor)
     if tokens is None:
         return {}
     seconds = ALL_SECONDS + SECONDS_A_NODE * len(nodes)
     found = ask_together(tokens, set(nodes), seconds, _is_of_doctor, tell)
-    return {name: _parsed(answer.stdout, (answer.begin_unix_ns, answer.end_unix_ns)) for name, answer in found.items()}
+    told = {name: _parsed(answer.stdout, (answer.begin_unix_ns, answer.end_unix_ns)) for name, answer in found.items()}
+    return {name: one for name, one in told.items() if isinstance(one, NodeAnswer)}
 
 
 def _is_of_doctor(line: str) -> bool:

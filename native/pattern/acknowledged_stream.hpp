@@ -14,6 +14,9 @@
 
 namespace fabricbench {
 
+/// Whether a stream is one.
+inline bool is_acknowledged(const PlanProbe& probe) { return whole_parameter(probe, "window") > 0; }
+
 /// Over what cannot answer.
 template <class Clock, class T>
 class AcknowledgedStream {

@@ -76,9 +76,9 @@ class PostedBursts {
       : path_(path), messages_(messages), answer_(task.allocate(task.probe.message_bytes)) {
     path_.set_bound(task.probe.reply_timeout_seconds);
     if (task.team.member() == leader) {
-      out_.emplace(path, task.probe.message_bytes, task.allocate);
+      out_.emplace(path, task.probe, task.allocate);
     } else {
-      in_.emplace(path, task.probe.message_bytes, task.allocate);
+      in_.emplace(path, task.probe, task.allocate);
     }
   }
   ~PostedBursts() { expect_no_more(path_, answer_, answer_); }

@@ -7,6 +7,7 @@
 #include <deque>
 
 #include "core/message_buffer.hpp"
+#include "core/plan.hpp"
 #include "transport/transport.hpp"
 
 namespace fabricbench {
@@ -14,8 +15,8 @@ namespace fabricbench {
 template <Transport T>
 class Outgoing {
  public:
-  Outgoing(T& path, std::size_t message_bytes, const Allocate& allocate)
-      : path_(path), usual_(allocate(message_bytes)), last_(allocate(message_bytes)) {}
+  Outgoing(T& path, const PlanProbe& probe, const Allocate& allocate)
+      : path_(path), usual_(allocate(probe.message_bytes)), last_(allocate(probe.message_bytes)) {}
   /// What is sent again and again, and what is sent at the end; to be filled before the first is sent.
   MessageBuffer& usual() { return usual_; }
   MessageBuffer& last() { return last_; }
@@ -33,8 +34,8 @@ class Outgoing {
 template <Transport T>
 class Incoming {
  public:
-  Incoming(T& path, std::size_t message_bytes, const Allocate& allocate)
-      : path_(path), buffer_(allocate(message_bytes)) {}
+  Incoming(T& path, const PlanProbe& probe, const Allocate& allocate)
+      : path_(path), buffer_(allocate(probe.message_bytes)) {}
   /// The next message; valid until the one after it is asked for.
   std::span<const std::byte> receive() {
     path_.receive(buffer_.span());
@@ -47,24 +48,25 @@ class Incoming {
 };
 
 /// How many messages to keep under way: enough to hide a handshake for each, which 4 MiB are for 80 us even at 400
-/// Gbit/s, and no more, for all of them still have to arrive when the receiver has seen enough: a third of a second at
-/// 100 Mbit/s.
+/// Gbit/s, or those of a window, which are milliseconds of the line; and no more, for all of them still have to arrive
+/// when the receiver has seen enough.
 template <PostingTransport T>
-std::size_t messages_under_way(const T& path, std::size_t message_bytes) {
+std::size_t messages_under_way(const T& path, const PlanProbe& probe) {
   constexpr std::size_t bytes = std::size_t{4} << 20U;
   constexpr std::size_t fewest = 4;
   const std::size_t most = std::max<std::size_t>(depth_of(path), 2);
-  return std::clamp(bytes / std::max<std::size_t>(message_bytes, 1), std::min(fewest, most), most);
+  const std::size_t enough = std::min(bytes / std::max<std::size_t>(probe.message_bytes, 1), probe.messages_per_sample);
+  return std::clamp(enough, std::min(fewest, most), most);
 }
 
 template <PostingTransport T>
 class Outgoing<T> {
  public:
-  Outgoing(T& path, std::size_t message_bytes, const Allocate& allocate)
+  Outgoing(T& path, const PlanProbe& probe, const Allocate& allocate)
       : path_(path),
-        slots_(messages_under_way(path, message_bytes)),
-        usual_(allocate(message_bytes)),
-        last_(allocate(message_bytes)) {}
+        slots_(messages_under_way(path, probe)),
+        usual_(allocate(probe.message_bytes)),
+        last_(allocate(probe.message_bytes)) {}
   /// Where something was thrown before finish(), messages are still under way.
   ~Outgoing() {
     for (std::size_t slot = 0; slot < slots_; ++slot) {
@@ -103,9 +105,9 @@ class Outgoing<T> {
 template <PostingTransport T>
 class Incoming<T> {
  public:
-  Incoming(T& path, std::size_t message_bytes, const Allocate& allocate) : path_(path) {
-    const std::size_t slots = messages_under_way(path, message_bytes);
-    for (std::size_t slot = 0; slot < slots; ++slot) buffers_.push_back(allocate(message_bytes));
+  Incoming(T& path, const PlanProbe& probe, const Allocate& allocate) : path_(path) {
+    const std::size_t slots = messages_under_way(path, probe);
+    for (std::size_t slot = 0; slot < slots; ++slot) buffers_.push_back(allocate(probe.message_bytes));
   }
   /// Takes back what was posted for messages that will not come.
   ~Incoming() {

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <optional>
 
+#include "core/control.hpp"
 #include "core/measurement.hpp"
 #include "core/stopping.hpp"
 
@@ -30,8 +31,18 @@ class EndWatch {
     return team_.try_receive<StreamEnd>(stream_receiver).has_value();
   }
 
+  /// Whether the receiver has asked to end, where it may have ended the path before its message is here.
+  bool has_been_asked() {
+    const std::uint64_t begin = KernelClock::now();
+    for (Pause pause; !team_.try_receive<StreamEnd>(stream_receiver); pause.sleep()) {
+      if (KernelClock::now() - begin > static_cast<std::uint64_t>(longest_way_seconds * 1e9)) return false;
+    }
+    return true;
+  }
+
  private:
   static constexpr double look_every_seconds = 2e-3;
+  static constexpr double longest_way_seconds = 1;  // of a message of the control plane
   const CellTeam& team_;
   std::uint64_t interval_;
   std::uint64_t last_look_ = 0;

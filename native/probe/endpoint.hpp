@@ -120,6 +120,9 @@ class EndpointOver final : public Endpoint {
     return std::make_unique<PreparedPattern<Verification<T>>>(path_, task);
   }
   std::unique_ptr<Prepared> prepare(Pattern pattern, bool is_counter_clock, Task& task) override {
+    if constexpr (ByteStream<T>) {
+      if (pattern == Pattern::stream && !is_acknowledged(task.probe)) use_up(*this);
+    }
     return prepare_listed(Patterns{}, pattern, is_counter_clock, path_, task);
   }
 
@@ -142,7 +145,9 @@ class EndpointOver final : public Endpoint {
       return prepare_over<OneSidedFlood<T>>(links, task);
     } else {
       if (is_flood) {
-        if constexpr (ByteStream<T>) use_up(links);
+        if constexpr (ByteStream<T>) {
+          for (const Member& member : links) use_up(static_cast<EndpointOver&>(*member.endpoint));
+        }
         return prepare_over<Flood<T>>(links, task);
       }
       return is_counter_clock ? prepare_over<Lockstep<CounterClock, T>>(links, task)
@@ -156,13 +161,11 @@ class EndpointOver final : public Endpoint {
     return std::make_unique<PreparedGroup<P, T>>(typed_links(links), task);
   }
 
-  /// A flood leaves a byte stream so full that it is closed rather than emptied: one that has collapsed under too many
-  /// flows would go on for minutes, each lost segment waiting for a timer.
-  static void use_up(std::span<const Member> links) {
-    for (const Member& member : links) {
-      static_cast<EndpointOver&>(*member.endpoint).path_.abandon();
-      member.endpoint->is_used_up = true;
-    }
+  /// A stream or a flood leaves a byte stream so full that it is closed rather than emptied: one that has collapsed
+  /// under too many flows would go on for minutes, each lost segment waiting for a timer.
+  static void use_up(EndpointOver& end) {
+    end.path_.abandon();
+    end.is_used_up = true;
   }
 
   static std::vector<LinkOver<T>> typed_links(std::span<const Member> links) {

@@ -44,6 +44,11 @@ class TcpConnection {
   }
 
   const Descriptor& socket() const { return socket_; }
+  /// By a reset, which the socket sends when it is connected to nowhere (connect(2)).
+  void cut() {
+    const sockaddr nowhere{.sa_family = AF_UNSPEC, .sa_data = {}};
+    if (connect(socket_.get(), &nowhere, sizeof nowhere) != 0) fail_with_errno("connect(tcp) to nowhere");
+  }
   void abandon() {
     const linger at_once{.l_onoff = 1, .l_linger = 0};
     setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
@@ -160,6 +165,7 @@ class Tcp {
 
   int descriptor() const { return socket_; }
   void abandon() { connection_.abandon(); }
+  void cut() { connection_.cut(); }
   int sending_descriptor() const { return socket_; }
   bool has_full_interface() const { return false; }  // the layer itself waits for the interface
   GrantedBuffers granted_buffers() const { return fabricbench::granted_buffers(socket_, socket_); }

@@ -126,10 +126,14 @@ concept QueueingTransport = Transport<T> && requires(T path, std::span<const std
 };
 
 /// A byte stream that one thread can drive on many paths. abandon() lets go of everything that is still under way when
-/// the path is closed; it cannot be used again.
+/// the path is closed; cut() does so at once, and whatever the peer does on the path fails from then on. It cannot be
+/// used again after either.
 template <class T>
-concept ByteStream = PolledTransport<T> && T::traits.is_reliable && T::traits.framing == Framing::stream &&
-                     requires(T path) { path.abandon(); };
+concept ByteStream =
+    PolledTransport<T> && T::traits.is_reliable && T::traits.framing == Framing::stream && requires(T path) {
+      path.abandon();
+      path.cut();
+    };
 
 /// A transport that can have the next receive ready before what it answers is sent, as adapters want it: round trips
 /// then post it outside the stamps.

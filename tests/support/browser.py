@@ -25,14 +25,31 @@ class Browser:
     profile: Path
 
     def open(
-        self, page: Path, *, width: int, height: int = 900, screenshot: Path | None = None, is_dark: bool = False
+        self,
+        page: Path,
+        *,
+        width: int,
+        height: int = 900,
+        screenshot: Path | None = None,
+        is_dark: bool = False,
+        virtual_ms: int | None = VIRTUAL_MS,
     ) -> Seen:
-        """Load a page from disk, let it draw, and return what the browser made of it."""
+        """Load a page from disk, let it draw, and return what the browser made of it; in real time without `virtual_ms`."""
         wanted = [f"--screenshot={screenshot}"] if screenshot else ["--dump-dom"]
         scheme = [f"--blink-settings=preferredColorScheme={0 if is_dark else 1}"]
         fixed = ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--enable-logging=stderr"]
-        size = [f"--window-size={width},{height}", f"--virtual-time-budget={VIRTUAL_MS}"]
-        command = [self.program, *fixed, *size, *scheme, f"--user-data-dir={self.profile}", *wanted, page.as_uri()]
+        size = [f"--window-size={width},{height}"]
+        pace = [] if virtual_ms is None else [f"--virtual-time-budget={virtual_ms}"]
+        command = [
+            self.program,
+            *fixed,
+            *size,
+            *pace,
+            *scheme,
+            f"--user-data-dir={self.profile}",
+            *wanted,
+            page.as_uri(),
+        ]
         ended = subprocess.run(command, check=True, capture_output=True, text=True, timeout=LIMIT_S)
         return Seen(dom=ended.stdout, console=CONSOLE.findall(ended.stderr))
 

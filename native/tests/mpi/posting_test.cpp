@@ -26,11 +26,17 @@ MpiPath path_to_the_other(std::uint32_t generation = 0) {
           Site{.peer_rank = 1 - own_rank(), .generation = generation}};
 }
 
+PlanProbe probe_of(std::size_t message_bytes) {
+  PlanProbe probe;
+  probe.message_bytes = message_bytes;
+  return probe;
+}
+
 TEST(Posting, ASendThatIsGivenUpKeepsItsBufferAndIsNotWaitedFor) {
   MpiPath path = path_to_the_other();
   if (own_rank() == 0) {
     {
-      Outgoing<MpiPath> out(path, large, plain_memory);
+      Outgoing<MpiPath> out(path, probe_of(large), plain_memory);
       std::ranges::fill(out.usual().span(), std::byte{0x5a});
       out.send_usual();
     }
@@ -57,7 +63,7 @@ TEST(Posting, ReceivesThatAreGivenUpTakeNothingThatComesLater) {
   if (own_rank() == 0) {
     path.send(std::span(&sent, 1));
   } else {
-    Incoming<MpiPath> in(path, 1, plain_memory);
+    Incoming<MpiPath> in(path, probe_of(1), plain_memory);
     EXPECT_EQ(in.receive()[0], std::byte{7});
   }
   MPI_Barrier(MPI_COMM_WORLD);

@@ -20,9 +20,9 @@ START_SECONDS = 1.0
 """Starting the ranks, loading MPI and measuring the clock: 0.3 to 0.5 s on an idle machine, 1.5 s where eight
 processes want its two cores."""
 
-CELL_SECONDS = 0.03
-"""Beside its measuring time a cell meets its peer, verifies and reads counters: half of the lab's took 16 ms and less, three in
-four 28 ms, on a machine that was busy otherwise."""
+CELL_SECONDS = 0.02
+"""Beside its measuring time a cell meets its peer, verifies and reads counters: 15 ms in the mean of 240 cells of `quick` in a lab,
+half of them 10 ms and less, on two processors with little else to do (`python -m benchmarks.run_share`)."""
 
 END_SECONDS = 0.05
 """And what counts in windows has an end that its ranks agree on: 0.06 to 0.1 s instead of 0.03 in the same run."""
@@ -34,8 +34,12 @@ POSTING = (Layer.RDMA, Layer.MPI)
 """Layers to which messages are handed without waiting for them."""
 
 SLOTS, POSTED_BYTES = 64, 32 * 1024 * 1024
-"""Messages that the measurer has on their way where they are posted, and what they hold at most (`slots` and `memory` of the
-measurer): a stream or a flood is over when they have arrived. Of 256 KiB that took 1.6 s over fast-ethernet, of 1 MiB 3.5 s."""
+"""Messages that a flood has on their way where they are posted, and what they hold at most (`slots` and `memory` of the measurer):
+it is over when they have arrived."""
+
+STREAMED_BYTES, LEAST_STREAMED = 4 * 1024 * 1024, 4
+"""What a stream has on its way at most where messages are posted, no more than a window, and how many messages at least
+(`messages_under_way` of the measurer)."""
 
 POSTED_MESSAGES, LEAST_POSTED = 256, 2
 """Of a flood over many links the measurer has so many messages on their way in all, and of each link at least so many."""
@@ -56,9 +60,6 @@ after a second is sent again, and then no link is measured."""
 LEAST_MESSAGES = 20
 """Of a flood over RDMA in a test's time, all queue pairs together: whole messages are counted where they end. Of seven messages of
 64 KiB, 20 Mbit/s came out as 24."""
-
-TCP_BUFFER_BYTES = 4 * 1024 * 1024
-"""What Linux lets a socket hold at most by default (`tcp_wmem`), and what a stream leaves there: 0.3 s over fast-ethernet."""
 
 WINDOW_SECONDS = 0.02
 """A window of a stream should take this long: several turns of a scheduler, so that none is only what a receiver found waiting."""
@@ -84,7 +85,8 @@ SETTLING_SECONDS = 0.15
 """What a congestor has to fill the queues before a cell begins (`settling_ns` of the measurer)."""
 
 CLOCK_SECONDS = 0.5
-"""To bring the clocks of all ranks together at the beginning of a launch and to look at them again at its end."""
+"""To bring the clocks of all ranks together at the beginning of a launch and to look at them again at its end; the nodes of a lab
+have one."""
 
 CELL_CLOCK_SECONDS = 0.01
 """Before and after each cell that needs them: three points a millisecond apart, nothing where ranks share a clock."""
@@ -212,11 +214,13 @@ def _left_over_seconds(probe: PlanProbe, channels: int, rate_bit_s: float) -> fl
     """Return how long what is on its way at the end of a stream or a flood takes over a link that so many channels share."""
     if probe.layer is Layer.RDMA and PATTERNS[probe.pattern].family is Family.FLOOD:
         return 8 * _posted_bytes(probe) / rate_bit_s
-    if probe.layer in POSTING:
-        return 8 * min(channels * _depth(probe) * probe.message_bytes, POSTED_BYTES) / rate_bit_s
-    # A flood over TCP is not drained, its connections are closed.
-    has_buffer = probe.layer is Layer.TCP and PATTERNS[probe.pattern].is_stream
-    return 8 * TCP_BUFFER_BYTES / rate_bit_s if has_buffer else 0.0
+    if probe.layer not in POSTING:  # over TCP nothing is drained, its connections are closed
+        return 0.0
+    if PATTERNS[probe.pattern].is_stream:
+        window_bytes = min(STREAMED_BYTES, rate_bit_s / 8 * WINDOW_SECONDS)
+        enough = max(window_bytes // max(probe.message_bytes, 1), LEAST_STREAMED)
+        return 8 * min(enough, _depth(probe)) * probe.message_bytes / rate_bit_s
+    return 8 * min(channels * _depth(probe) * probe.message_bytes, POSTED_BYTES) / rate_bit_s
 
 
 def _depth(probe: PlanProbe) -> int:
@@ -330,7 +334,7 @@ def _connections(parameters: Parameters, ranks: int) -> int:
 def launch_seconds(probes: Iterable[PlanProbe], fabric: Fabric) -> float:
     """Return the seconds that a launch on a fabric is expected to take."""
     cells = list(probes)
-    clock = CLOCK_SECONDS if any(_needs_clock(probe) for probe in cells) else 0.0
+    clock = CLOCK_SECONDS if not fabric.is_emulated and any(_needs_clock(probe) for probe in cells) else 0.0
     return START_SECONDS + clock + sum(cell_seconds(probe, fabric) for probe in cells)
 
 

@@ -335,6 +335,8 @@ class CampaignTable(Model):
 class Campaign(CampaignTable):
     """Experiments and workloads, how many blocks repeat them, how they weigh in a decision, and what varies beside the fabric."""
 
+    blocks: int = Field(default=6, ge=1, le=MOST_BLOCKS)
+    """Of a campaign that compares nothing, as the check of a testbed, one may be enough; a file's has more."""
     experiments: tuple[Experiment, ...] = ()
     workloads: tuple[AnyTable, ...] = ()
     decision: DecisionTable | None = None

@@ -13,6 +13,7 @@ from fabricbench.analysis.findings import Grade
 from fabricbench.analysis.gaps import find_gaps, mispaired, sessions_of, wide
 from fabricbench.analysis.sides import read_sides
 from fabricbench.record.store import Run
+from support.configured_runs import write_system
 
 from .conftest import MakeRun, two
 
@@ -79,6 +80,15 @@ def test_a_launch_that_takes_long_is_no_gap_before_the_one_that_follows_it_at_on
     first, second = (one.launch_id for one in sorted(run.launches[4:6], key=lambda one: one.position or 0))
     assert [gap.block for gap in wide(find_gaps(moved(run, [second], HOUR).launches))] == [2]
     assert wide(find_gaps(longer(run, [first], HOUR).launches)) == []
+
+
+def test_what_lies_between_two_fabrics_of_many_is_no_gap_but_a_launch_that_was_retried_is_one(tmp_path: Path):
+    run = write_system(tmp_path / "run", {f"f{number}": 1.0 + number / 10 for number in range(12)}, seed=12, blocks=6)
+    assert gap_warnings(run) == [], "a block's twelve launches of 20 s each stand in a drawn order"
+    sides = {side.name: side for side in read_sides([moved(run, ["b03-f4"], 3 * HOUR)])}
+    for name in ("f0", "f9"):
+        assert mispaired(sides["f4"], sides[name]) == {(3, "")}
+    assert mispaired(sides["f0"], sides["f9"]) == frozenset()
 
 
 def test_two_runs_have_no_pairs_and_so_no_gaps(make_run: MakeRun):

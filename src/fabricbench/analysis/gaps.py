@@ -9,13 +9,13 @@ retried after all others, or resumed days later.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median_low
 
 from fabricbench.analysis.measured import Side
-from fabricbench.record.store import StoredLaunch
+from fabricbench.record.store import Run, StoredLaunch
 
 WIDE_FACTOR = 3.0
 """A gap is wide where it is so many times what is usual in the run for the same measurement..."""
@@ -36,10 +36,11 @@ BlockSessions = Mapping[tuple[int, str], int]
 
 @dataclass(frozen=True)
 class Gap:
-    """How long nothing was measured between the launches of one group: those of a block of the same `subject` (empty: no kernel).
+    """How long nothing was measured between two or more launches of a block of the same `subject` (empty: no kernel).
 
-    Of launches that do not tell when they ended, from start to start.
-    `usual_seconds` is the median over the run's groups of that subject.
+    The launches of the other fabrics between them are no gap: in a drawn order some fabrics are neighbours in one block, and have
+    all others between them in the next. Of launches that do not tell when they ended, from start to start.
+    `usual_seconds` is the median, over the run's blocks of that subject, of the gaps between all of their launches.
     """
 
     block: int
@@ -54,34 +55,53 @@ class Gap:
         return self.seconds > max(WIDE_SECONDS, WIDE_FACTOR * self.usual_seconds)
 
 
-def find_gaps(launches: Iterable[StoredLaunch]) -> list[Gap]:
-    """Return the gap of every group of at least two launches, by block and subject; launches that tell no start are passed over."""
+def find_gaps(launches: Iterable[StoredLaunch], runs: Iterable[Run] = ()) -> list[Gap]:
+    """Return the gap of every group of at least two launches, by block and subject; launches that tell no start are passed over.
+
+    `runs` are the runs that they are of, with the launches that the same blocks had on other fabrics.
+    """
+    groups = _groups(launches)
+    wholes = {launch.directory: group for run in runs for group in _groups(run.launches).values() for launch in group}
+    seconds: dict[tuple[int, str], float] = {}
+    in_all: dict[str, list[float]] = defaultdict(list)
+    for (block, subject), group in groups.items():
+        whole = wholes.get(group[0].directory, group)
+        first, last = _started_seconds(group[0]), _started_seconds(group[-1])
+        if len(group) > 1:
+            seconds[block, subject] = _waits([one for one in whole if first <= _started_seconds(one) <= last])
+            in_all[subject].append(_waits(whole))
+    # The lower median: of two blocks the closer one says what is usual.
+    usual = {subject: median_low(gaps) for subject, gaps in in_all.items()}
+    return [
+        Gap(block, subject, tuple(one.launch_id for one in groups[block, subject]), gap, usual[subject])
+        for (block, subject), gap in sorted(seconds.items())
+    ]
+
+
+def _groups(launches: Iterable[StoredLaunch]) -> dict[tuple[int, str], list[StoredLaunch]]:
+    """Return the launches of each block and subject that tell when they began, in the order in which they did."""
     groups: dict[tuple[int, str], list[StoredLaunch]] = defaultdict(list)
-    for launch in launches:
+    for launch in sorted(launches, key=_started_seconds):
         if _started_seconds(launch) > 0:
             groups[launch.block, launch.subject].append(launch)
-    spread: dict[tuple[int, str], float] = {}
-    for key, group in groups.items():
-        if len(group) > 1:
-            ordered = sorted(group, key=_started_seconds)
-            waits = (_started_seconds(later) - _ended_seconds(earlier) for earlier, later in pairwise(ordered))
-            spread[key] = sum(max(wait, 0.0) for wait in waits)
-    by_subject: dict[str, list[float]] = defaultdict(list)
-    for (_, subject), seconds in spread.items():
-        by_subject[subject].append(seconds)
-    # The lower median: of two blocks the closer one says what is usual.
-    usual = {subject: median_low(seconds) for subject, seconds in by_subject.items()}
-    return [
-        Gap(block, subject, tuple(one.launch_id for one in groups[block, subject]), seconds, usual[subject])
-        for (block, subject), seconds in sorted(spread.items())
-    ]
+    return groups
+
+
+def _waits(ordered: Sequence[StoredLaunch]) -> float:
+    """Return the seconds in which none of these launches was measured, from the start of the first to that of the last."""
+    return sum(max(_started_seconds(later) - _ended_seconds(earlier), 0.0) for earlier, later in pairwise(ordered))
 
 
 def mispaired(a: Side, b: Side) -> frozenset[tuple[int, str]]:
     """Return the pairs of two sides whose halves were measured too far apart, as block and subject; none for sides of two runs."""
     if a.run is not b.run:
         return frozenset()
-    return frozenset((gap.block, gap.subject) for gap in wide(find_gaps((*a.launches, *b.launches))))
+    return frozenset((gap.block, gap.subject) for gap in wide(gaps_between(a, b)))
+
+
+def gaps_between(a: Side, b: Side) -> list[Gap]:
+    """Return the gaps between the halves of two sides of the same runs."""
+    return find_gaps((*a.launches, *b.launches), a.runs)
 
 
 def sessions_of(launches: Iterable[StoredLaunch]) -> BlockSessions:

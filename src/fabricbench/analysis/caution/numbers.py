@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fabricbench.analysis.change import is_change
 from fabricbench.analysis.equal_work import differences
 from fabricbench.analysis.findings import Caution, Severity
-from fabricbench.analysis.gaps import find_gaps, wide
+from fabricbench.analysis.gaps import gaps_between, wide
 from fabricbench.analysis.lost_launches import unequal_starts as find_unequal_starts
 from fabricbench.analysis.material import Material, Tally, name_of, note_shares, warn
 from fabricbench.analysis.measured import CellMeasured, Side
@@ -221,7 +221,7 @@ def wide_gaps(material: Material) -> Iterator[Caution]:
     for pairing in material.pairings:
         if not pairing.is_paired:
             continue
-        gaps = find_gaps((*pairing.a.launches, *pairing.b.launches))
+        gaps = gaps_between(pairing.a, pairing.b)
         found = wide(gaps)
         if not found:
             continue

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fabricbench.analysis.analysing import analyse
 from fabricbench.analysis.effects import Judge
+from fabricbench.analysis.evidence import evidence_of
 from fabricbench.analysis.findings import Doubt, Effect, Grade, Headline, Replication, Verdict
 from fabricbench.analysis.gate import GateVerdict, check_regressions
 from fabricbench.analysis.measured import CellMeasured, Side
@@ -76,6 +77,19 @@ def test_one_slow_launch_of_six_does_not_hide_that_a_fabric_takes_half_the_time(
         assert [number.value for number in doubt.numbers] == pytest.approx([1, 6, 0.5, 4 / 3, 2.0], rel=0.03)
         assert str(doubt).startswith("1 of 6 launches on b are about ")
     assert [line.words for line in headline.evidence] == ["Clear: 4 of 4 leading rows."]
+
+
+def test_what_is_open_adds_up_with_how_many_leading_rows_are_clear():
+    rows = typical(screen(2.0))
+    still_open = [row.model_copy(update={"grade": Grade.OPEN}) for row in rows]
+    tail = still_open[0].model_copy(update={"what": "tail", "is_typical": False})
+    named = f"{rows[0].what}; {rows[1].what}"
+    (told,) = evidence_of([*still_open, tail])
+    assert told.words == f"Clear: 0 of 4 leading rows. Open: {named}; and 2 more. Open of tails and means: tail."
+    (told,) = evidence_of([*rows, tail])
+    assert told.words == "Clear: 4 of 4 leading rows. Open of tails and means: tail."
+    (told,) = evidence_of([*still_open, still_open[3]])
+    assert told.words == f"Clear: 0 of 5 leading rows. Open: {named}; and 3 more.", "two rows of one name are two"
 
 
 def slow_launches(by: float, *blocks: int) -> Change:

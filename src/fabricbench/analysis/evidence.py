@@ -69,14 +69,16 @@ def _bound(mark: Origin, names: Collection[str], fabrics: int, *, is_busy: bool)
 
 
 def _counts(effects: Sequence[Effect]) -> Iterable[Evidence]:
-    """Yield how many leading rows are clear, and what is open."""
+    """Yield how many leading rows are clear, which of them are open, and which of the others, which the count is not of."""
     if not any(one.pairs for one in effects):
         return
     leading = [one for one in effects if one.is_typical]
     clear = sum(one.grade is Grade.CLEAR for one in leading)
-    still_open = [one for one in effects if one.grade is Grade.OPEN]
-    rows = f"Clear: {clear} of {count(len(leading), 'leading row')}."
-    yield Evidence(words=f"{rows} Open: {_few(still_open)}." if still_open else rows)
+    told = [f"Clear: {clear} of {count(len(leading), 'leading row')}."]
+    for head, is_leading in (("Open", True), ("Open of tails and means", False)):
+        still_open = [one for one in effects if one.is_typical is is_leading and one.grade is Grade.OPEN]
+        told += [f"{head}: {_few(still_open)}."] if still_open else []
+    yield Evidence(words=" ".join(told))
 
 
 def _claims(effects: Sequence[Effect]) -> str:
@@ -106,4 +108,5 @@ def _few(effects: Sequence[Effect]) -> str:
     names = list(dict.fromkeys(one.what for one in effects))
     if len(names) <= MOST_NAMED:
         return enumeration(names)
-    return f"{'; '.join(names[:MOST_NAMED])}; and {len(names) - MOST_NAMED} more"
+    named = names[:MOST_NAMED]
+    return f"{'; '.join(named)}; and {sum(one.what not in named for one in effects)} more"

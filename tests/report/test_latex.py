@@ -6,7 +6,9 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -23,6 +25,7 @@ from support.example_findings import (
     small_findings,
     three_fabric_findings,
 )
+from support.example_one_fabric import run_of_one_fabric
 
 EXAMPLES = [small_findings, busy_findings, three_fabric_findings, before_after_findings, kernel_findings]
 
@@ -92,6 +95,18 @@ def test_many_fabrics_have_a_line_each_with_their_places(tmp_path: Path):
     assert [row[0] for row in rows if row[0]] == ["A A", "B B", "C C", "D D", "E E", "Evidence"]
     assert rows[0][1].endswith(" [1-5]")
     assert {len(row) for row in rows} == {len(heads)}
+
+
+def test_a_table_of_one_fabric_has_no_column_of_doubts_where_there_are_none(tmp_path: Path):
+    findings = analyse([run_of_one_fabric(tmp_path / "one")])
+    screen = build_screen(findings)
+    for marks in ((), (1,)):
+        rows = tuple(replace(row, doubts=marks) for row in screen.rows)
+        marked = replace(screen, rows=rows, more_rows=(), doubts=("few launches",))
+        with mock.patch("fabricbench.report.latex.build_screen", return_value=marked):
+            lines = table_rows(render(findings).decode())
+        assert lines[0][1:] == ["A", "Of line rate", *(["Doubts"] if marks else [])]
+        assert {len(line) for line in lines} == {len(lines[0])}
 
 
 def test_what_latex_takes_for_a_sign_is_set_as_it_is():

@@ -53,26 +53,28 @@ def render(findings: Findings) -> bytes:
     screen = build_screen(findings)
     if screen.is_turned:
         return _written(findings, screen, _turned(screen))
-    shares = [OF_LINE_RATE] if screen.has_shares((*screen.rows, *screen.more_rows)) else []
+    rows = (*screen.rows, *screen.more_rows)
+    shares = [OF_LINE_RATE] if screen.has_shares(rows) else []
     outcome = [screen.ratio_head, "verdict"] if screen.has_pairs else shares if screen.is_alone else ["Best first"]
-    last = "" if screen.is_alone else "Evidence"
+    evidence = (["Doubts"] if any(row.doubts for row in rows) else []) if screen.is_alone else ["Evidence"]
     heads: list[Lines] = [
         [""],
         *([letter, name] for letter, name in screen.fabrics),
         *([outcome] if outcome else []),
-        [last],
+        *([evidence] if evidence else []),
     ]
+    columns = f"l{'r' * len(screen.fabrics)}{'p{39mm}' if outcome else ''}{'l' if evidence else ''}"
     return _written(
         findings,
         screen,
         [
-            f"  \\begin{{tabular}}{{l{'r' * len(screen.fabrics)}{'p{39mm}' if outcome else ''}l}}",
+            f"  \\begin{{tabular}}{{{columns}}}",
             r"    \toprule",
             *_lines(heads),
             r"    \midrule",
-            *_rows(screen, screen.rows, has_shares=bool(shares)),
+            *_rows(screen, screen.rows, has_shares=bool(shares), has_evidence=bool(evidence)),
             *([r"    \midrule"] if screen.more_rows else []),
-            *_rows(screen, screen.more_rows, has_shares=bool(shares)),
+            *_rows(screen, screen.more_rows, has_shares=bool(shares), has_evidence=bool(evidence)),
         ],
     )
 
@@ -134,22 +136,24 @@ def _caption(findings: Findings, screen: Screen) -> Iterator[str]:
     yield from (f"({number}) {doubt}." for number, doubt in screen.doubts_of((*screen.rows, *screen.more_rows)))
 
 
-def _rows(screen: Screen, rows: Sequence[Row], *, has_shares: bool) -> Iterator[str]:
+def _rows(screen: Screen, rows: Sequence[Row], *, has_shares: bool, has_evidence: bool) -> Iterator[str]:
     for number, row in enumerate(rows):
         if number:
             yield r"    \addlinespace[2pt]"
-        yield from _lines(_cells(screen, row, has_shares=has_shares))
+        evidence = [[_marks(row) if screen.is_alone else _evidence(row)]] if has_evidence else []
+        yield from _lines([*_cells(screen, row, has_shares=has_shares), *evidence])
 
 
 def _cells(screen: Screen, row: Row, *, has_shares: bool) -> list[Lines]:
+    """Return what a row says before its evidence."""
     values = [next((_value(one) for one in row.values if one.fabric == name), [NOTHING]) for _, name in screen.fabrics]
     if screen.is_alone:
-        return [[row.what], *values, *([[row.values[0].share_in_full]] if has_shares else []), [_marks(row)]]
+        return [[row.what], *values, *([[row.values[0].share_in_full]] if has_shares else [])]
     if not screen.has_pairs:
         outcome = [row.ranking]
     else:
         outcome = [plain_times(row.ratios[0]), row.ratios[0].verdict] if row.ratios else [NOTHING]
-    return [[row.what], *values, outcome, [_evidence(row)]]
+    return [[row.what], *values, outcome]
 
 
 def _placed(row: Row, name: str) -> Lines:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 from rich.text import Text
 
+from fabricbench.analysis.findings import Findings
 from fabricbench.printable import PrintableConsole, one_line, printable
 from support.calling import Call
 from support.configured_runs import write_system
@@ -132,3 +134,27 @@ def test_a_console_keeps_its_own_colours_only():
     with console.capture() as capture:
         console.print(Text("a\x1b[31mb", style="red"))
     assert capture.get() == "\x1b[31ma\\u001b[31mb\x1b[0m\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(("report", "--format", name) for name in ("html", "json", "latex", "markdown", "csv", "text")),
+        ("compare", "--format", "json"),
+        ("show",),
+        ("verify",),
+        *(("export", "--format", name) for name in ("csv", "parquet", "benchstat", "ro-crate")),
+    ],
+    ids="-".join,
+)
+def test_a_run_in_a_folder_whose_name_is_no_utf_8_is_read_as_any(
+    tmp_path: Path, fabricbench: Call, arguments: tuple[str, ...]
+):
+    path = tmp_path / os.fsdecode(b"na\xefve")
+    write_synthetic_run(path, cells=ladder_cells({"slow": 1e8, "fast": 1e9}, sizes=(64,), samples=20), blocks=3)
+    output = ("-o", tmp_path / "out") if arguments[0] in ("report", "export") else ()
+    code, _, err = fabricbench(arguments[0], path, *arguments[1:], *output)
+    assert code == (5 if arguments[0] == "verify" else 0), err
+    assert "LOST" not in err
+    if "json" in arguments and output:
+        Findings.model_validate_json((tmp_path / "out").read_bytes())

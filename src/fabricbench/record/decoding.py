@@ -77,8 +77,16 @@ def scan_stored(path: Path) -> pl.LazyFrame:
 
 
 def _scanned(path: Path) -> pl.LazyFrame:
-    """Return a file as it is, unread. Left alone, polars takes `[`, `?` and `*` for patterns and `file:x` for an address."""
-    return pl.scan_parquet(path.absolute(), glob=False)
+    """Return a file as it is, unread. Left alone, polars takes `[`, `?` and `*` for patterns and `file:x` for an address.
+
+    It takes names that are text only: a file below a folder that has another name is read into memory.
+    """
+    place = path.absolute()
+    try:
+        os.fspath(place).encode()
+    except UnicodeEncodeError:
+        return pl.scan_parquet(BytesIO(place.read_bytes()))
+    return pl.scan_parquet(place, glob=False)
 
 
 MOST_SAMPLES, MOST_OF_A_CELL = 24_000_000, 10_000_000

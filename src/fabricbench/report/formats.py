@@ -5,12 +5,14 @@ What takes more than a call has a module of its own (`html`, `markdown`, `latex`
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePath
 
 import vl_convert
+from pydantic_core import PydanticSerializationError
 
 from fabricbench.analysis.findings import Findings
 from fabricbench.errors import UsageError
@@ -115,12 +117,20 @@ def _pdf(svg: str) -> bytes:
     return bytes(vl_convert.svg_to_pdf(shrunk))
 
 
+def _json(findings: Findings) -> bytes:
+    """Return the findings as `Findings.model_validate_json` reads them back; of a name that is no UTF-8, `?` for its bytes."""
+    try:
+        return (findings.model_dump_json(indent=2) + "\n").encode()
+    except PydanticSerializationError:
+        text = json.dumps(findings.model_dump(mode="json"), ensure_ascii=False, indent=2)
+        return f"{text}\n".encode(errors="replace")
+
+
 FORMATS: dict[str, Format | FigureFormat] = {
     "html": Format(".html", lambda findings: render_html(findings).encode()),
     "markdown": Format(".md", markdown.render, _markdown_files),
     "latex": Format(".tex", latex.render),
-    # `Findings.model_validate_json` reads it back.
-    "json": Format(".json", lambda findings: (findings.model_dump_json(indent=2) + "\n").encode()),
+    "json": Format(".json", _json),
     "csv": Format(".csv", lambda findings: comparisons_csv(findings).encode(), _csv_files),
     "text": Format(".txt", lambda findings: render_terminal(findings, WIDTH, color=False).encode()),
     "svg": FigureFormat(".svg", lambda svg: with_fonts(svg).encode()),

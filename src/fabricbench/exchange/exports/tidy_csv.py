@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import polars as pl
 
 from fabricbench.exchange.exported import DOOR, Export, ExportedFile, Exporter, Fact
+from fabricbench.printable import printable
 
 SUFFIX = ".csv"
 
@@ -27,7 +28,7 @@ def launch_table(export: Export) -> pl.DataFrame:
     """Return the rows in the columns that CSV and Parquet share: words are text, and `statistic` says what a value is."""
     frame = export.frame
     typed: dict[str, list[str] | list[str | None] | list[int | None]] = {
-        "run": [export.run.path.resolve().name] * frame.height,
+        "run": [printable(export.run.path.resolve().name)] * frame.height,
         DOOR: [one.door or None for one in export.results],
         "ranks": [one.ranks or None for one in export.results],
         "statistic": [None if one.value is None else one.statistic.value for one in export.results],

@@ -13,7 +13,7 @@ from shlex import join
 from fabricbench.analysis.findings import Replication
 from fabricbench.analysis.instrument import LATE_SHARE, LATE_STRETCH, MESSAGES_OF_A_TRIP
 from fabricbench.analysis.wording import percent
-from fabricbench.quantity import format_seconds_between
+from fabricbench.quantity import count, format_seconds_between
 from fabricbench.record.integrity import data_hash
 from fabricbench.record.manifest import Manifest
 from fabricbench.record.provenance import Origin
@@ -311,8 +311,8 @@ def _command(manifest: Manifest) -> str:
         return join(again(manifest.command, manifest.seed, blocks, stored if isinstance(stored, int) else None))
     names = ", ".join(fabric.name for fabric in manifest.testbed.fabrics)
     return (
-        f"campaign {manifest.campaign_name} in {blocks} blocks with seed {manifest.seed} on testbed {manifest.testbed.name} "
-        f"({names}); its command was not recorded"
+        f"campaign {manifest.campaign_name} in {count(blocks, 'block')} with seed {manifest.seed} on testbed "
+        f"{manifest.testbed.name} ({names}); its command was not recorded"
     )
 
 

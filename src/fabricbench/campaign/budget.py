@@ -130,8 +130,8 @@ def fit_budget(
 def _refuse(budget_seconds: float, blocks: int, shortest: float, cells: int, fixed_seconds: float) -> NoReturn:
     what = f"{count(cells, 'test')}{' and the workloads' if fixed_seconds else ''}" if cells else "the workloads"
     raise UsageError(
-        f"a budget of {format_duration(budget_seconds)} is too small: {blocks} blocks of {what} "
-        f"take at least {format_duration(blocks * shortest)}",
+        f"a budget of {format_duration(budget_seconds)} is too small: {count(blocks, 'block')} of {what} "
+        f"{'takes' if blocks == 1 else 'take'} at least {format_duration(blocks * shortest)}",
         hint=f"raise --budget, or measure fewer {'blocks, ' if blocks > FEWEST_BLOCKS else ''}layers or sizes"
         f"{', or smaller workloads' if fixed_seconds else ''}",
     )
@@ -198,7 +198,7 @@ def _notes(
         verb = "is" if len(changed) == len(own) else "are"
         notes.append(f"{how_many} {verb} measured for {length} instead of up to {was} to fit {budget}{why}")
     if kept != asked:
-        notes.append(f"{kept} blocks instead of {asked} to {'fit' if kept < asked else 'use'} {budget}")
+        notes.append(f"{count(kept, 'block')} instead of {asked} to {'fit' if kept < asked else 'use'} {budget}")
     if kept == MOST_FILLED_BLOCKS > asked:
         notes.append(f"no more than {kept} blocks fill a budget: runs of other days tell more than a longer one")
     if kept < min(asked, ENOUGH_BLOCKS):

@@ -17,6 +17,7 @@ from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.lab import Lab
 from fabricbench.launch.starter import srun
 from fabricbench.model import Layer
+from fabricbench.quantity import count
 from fabricbench.testbed.discovery import Discovery, discover
 from fabricbench.testbed.first_file import Origin
 from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
@@ -120,7 +121,7 @@ def _check_all_answer(answers: Mapping[str, NodeAnswer | Silent]) -> None:
         rest = folded(name for name in answers if name not in strange)
         without = f"; without them: --hosts {shlex.quote(rest)}" if rest else ""
         raise EnvironmentLacks(
-            "\n".join([f"{len(strange)} of {len(answers)} hosts cannot be looked at", *told(findings)]),
+            "\n".join([f"{len(strange)} of {count(len(answers), 'host')} cannot be looked at", *told(findings)]),
             hint=f"mend this and give the same command again{without}",
         )
 

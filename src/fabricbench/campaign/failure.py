@@ -16,7 +16,7 @@ from fabricbench.campaign.order import LaunchPlan
 from fabricbench.errors import EnvironmentLacks, RunIncomplete
 from fabricbench.launch.launcher import Command
 from fabricbench.launch.watch import MOST_LOG_BYTES, STDERR_FILE, STDOUT_FILE, Outcome
-from fabricbench.quantity import format_bytes, format_duration
+from fabricbench.quantity import count, format_bytes, format_duration
 from fabricbench.record.atomic import FULL, NoSpace
 from fabricbench.record.launch import LaunchSummary
 from fabricbench.testbed.model import Lost
@@ -189,7 +189,7 @@ def run_incomplete(failures: Sequence[Failure], not_started: int, launches: int,
     more = f" and {len(failures) - MOST_NAMED} more" if len(failures) > MOST_NAMED else ""
     stopped = f", {not_started} were not started as those before them failed alike" if not_started else ""
     return LaunchesFailed(
-        f"{len(failures)} of {launches} launches failed{stopped}: {named}{more}",
+        f"{len(failures)} of {count(launches, 'launch')} failed{stopped}: {named}{more}",
         _quoted(failures[-1]),
         hint=f"`fabricbench resume {quote(str(directory))}` runs them again; everything else is kept",
     )

@@ -26,7 +26,7 @@ from fabricbench.lab import crowding
 from fabricbench.launch.foreign import CLEARED, CLEARED_NOTICE
 from fabricbench.launch.launcher import Launcher
 from fabricbench.launch.slurm import JOB_NODES
-from fabricbench.quantity import format_duration
+from fabricbench.quantity import count, format_duration
 from fabricbench.record.atomic import NoSpace
 from fabricbench.record.integrity import MANIFEST
 from fabricbench.record.journal import Happened, Journal
@@ -170,7 +170,8 @@ def _without(directory: RunDirectory, stored: StoredPlan, reasons: Mapping[str, 
     left_out = "".join(f"; {note}" for note in loss.left_out)
     notify(
         Notice(
-            f"{silent_in_words(reasons)}: {len(loss.kept)} of {plan.blocks} blocks are whole and stay, the others are measured on "
+            f"{silent_in_words(reasons)}: {len(loss.kept)} of {count(plan.blocks, 'block')} "
+            f"{'is' if len(loss.kept) == 1 else 'are'} whole and stay, the others are measured on "
             f"the rest of the nodes, from their beginning{left_out}"
         )
     )
@@ -216,8 +217,8 @@ def _end_for_budget(directory: RunDirectory, stored: StoredPlan, spent: BudgetSp
         Notice(
             f"the budget of {format_duration(plan.budget_seconds or 0.0)} is spent: a block took "
             f"{format_duration(spent.seconds / spent.blocks)} where {format_duration(planned)} was planned, so the run has "
-            f"{spent.blocks} of {plan.blocks} blocks; `fabricbench resume {quote(str(directory.path))} --blocks {plan.blocks}` "
-            "measures the others"
+            f"{spent.blocks} of {count(plan.blocks, 'block')}; "
+            f"`fabricbench resume {quote(str(directory.path))} --blocks {plan.blocks}` measures the others"
         )
     )
 

@@ -9,7 +9,7 @@ from fabricbench.analysis.findings import Findings, NetworkMap, slowness_words
 from fabricbench.analysis.material import Material
 from fabricbench.analysis.network_map import confirmation_of, network_maps
 from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, Records
-from fabricbench.report.drawing.figure import Figure, KeyEntry, Panel, origin_note, sentences, span_words, tooltip
+from fabricbench.report.drawing.figure import Figure, KeyEntry, Panel, origin_note, sentences, span_of_launches, tooltip
 from fabricbench.report.drawing.heat import LEAST_REACH, NEUTRAL, ROW_HEIGHT, heat_spec, widest
 from fabricbench.report.drawing.large_matrix import MOST_LISTED, PALE, large_panel, matrix_csv, slowest_pairs
 from fabricbench.report.palette import COLOURS
@@ -198,7 +198,7 @@ def matrix(findings: Findings, *, is_interactive: bool = False) -> Figure | None
         else _matrix_panel(one, findings.margin)
         for one in findings.maps
     )
-    n = span_words(one.launches for one in findings.maps)
+    n = span_of_launches(one.launches for one in findings.maps)
     caption = sentences(
         "From the host on the left to the one below, medians over launches. Full orange, and a frame, has what belongs to a node, "
         "pair or direction found slow (dashed: suspected); what merely lies beside the middle by more than the margin is pale.",
@@ -208,7 +208,7 @@ def matrix(findings: Findings, *, is_interactive: bool = False) -> Figure | None
         f"Of more than {MOST_CELLS} hosts the matrix is an image, and the table has the {MOST_LISTED:,} slowest pairs."
         if any(map(is_large, findings.maps))
         else "",
-        f"n = {n} launches.",
+        f"n = {n}.",
         map_verdict(findings.maps),
         origin_note(findings),
     )
@@ -217,7 +217,7 @@ def matrix(findings: Findings, *, is_interactive: bool = False) -> Figure | None
         KeyEntry(f"within the margin of {findings.margin * 100:g} % of it", NEUTRAL),
         KeyEntry("slower", SLOW_COLOUR),
     )
-    rests_on = f"Medians of n = {n} launches."
+    rests_on = f"Medians of n = {n}."
     large = [one for one in findings.maps if is_large(one)]
     return Figure(
         "matrix",

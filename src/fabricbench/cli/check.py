@@ -17,6 +17,7 @@ from fabricbench.cli.losses import losses_said
 from fabricbench.cli.output import Format as TableFormat
 from fabricbench.cli.output import check_output, say, share_option, write_output
 from fabricbench.errors import EnvironmentLacks, UsageError
+from fabricbench.quantity import count
 
 if TYPE_CHECKING:
     from fabricbench.analysis.gate import GateReport
@@ -175,7 +176,7 @@ def _decide(look: Callable[[], GateReport], runs: list[Path], budget: str | None
         more = blocks_to_add(report, have, seconds_a_block(stored), until - time.monotonic())
         if more == 0:
             return report
-        say(f"{have} blocks do not decide: {more} more are measured into {path}")
+        say(f"{count(have, 'block')} {'does' if have == 1 else 'do'} not decide: {more} more are measured into {path}")
         planned = len({launch.block for launch in stored.manifest.planned})
         preflight = stored.manifest.preflight is None or not stored.manifest.preflight.is_skipped
         with RunProgress() as progress, interruptible(path, progress.show) as notify:

@@ -313,7 +313,7 @@ def power_lines(power: Power) -> Iterator[str]:
             yield f"what it will find cannot be said: nothing is known of the noise of its tests ({UNKNOWN})"
         return
     yield ""
-    title = f"what {power.blocks} blocks find with 80 %, a difference of at least (in brackets: if all tests differ):"
+    title = f"what {_finders(power)} with 80 %, a difference of at least (in brackets: if all tests differ):"
     rows = [
         (
             f"{found.kind} over {_listed(found.layers)}",
@@ -350,13 +350,18 @@ def gate_lines(gate: GateNeed, power: Power) -> Iterator[str]:
     )
 
 
+def _finders(power: Power) -> str:
+    """Return `12 blocks find`, `1 block finds`."""
+    return f"{count(power.blocks, 'block')} {'finds' if power.blocks == 1 else 'find'}"
+
+
 def found_note(power: Power) -> list[str]:
     """Return what is found over the layers that users meet, in one line; nothing where fabrics are not compared."""
     ranges = []
     of_met = [one for one in power.found if set(one.layers) & set(MET)]
     if of_met and all(one.faster is None for one in of_met):
         least = "no difference that is useful to know, not even elevenfold"
-        return [f"{power.blocks} blocks find {least}; noise of {power.noise}, more by `plan`"]
+        return [f"{_finders(power)} {least}; noise of {power.noise}, more by `plan`"]
     for layer in MET:
         found = sorted((one.faster, one.kind) for one in power.found if layer in one.layers and one.faster is not None)
         if found:

@@ -24,6 +24,7 @@ from typing import Annotated, Literal
 from pydantic import Field, TypeAdapter
 
 from fabricbench.model import Model
+from fabricbench.quantity import count
 from fabricbench.record.farm_jobs import MOST_NAMED, Ended, FarmJobs, JobTrouble, LeftOut, alike
 from fabricbench.record.integrity import read_lines
 from fabricbench.record.lines import InterfaceBytes, RankInfo
@@ -296,7 +297,7 @@ def _contradictions(record: FarmRecord) -> Iterator[str]:
         yield f"job {twice} ends {ends[twice]} times"
     missing = [job for job in range(header.jobs) if job not in ends]
     if missing:
-        yield f"job {missing[0]} has no end, as {len(missing)} jobs in all"
+        yield f"job {missing[0]} has no end, as {count(len(missing), 'job')} in all"
     if (len(record.done), len(record.lost)) != (footer.done, footer.lost):
         yield (
             f"the footer counts {footer.done} jobs done and {footer.lost} lost, {len(record.done)} and {len(record.lost)} "

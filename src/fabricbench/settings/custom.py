@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import Field, field_validator, model_validator
 
 from fabricbench.model import Model
+from fabricbench.quantity import count
 from fabricbench.settings.setting import CannotSetError, Host, Setting, Write
 from fabricbench.testbed.model import Fabric, Handed
 
@@ -73,7 +74,7 @@ class CustomKind:
         """Return what the command prints: one line that can be written again."""
         printed = host.run(setting.read)
         if not printed or "\n" in printed:
-            found = f"{len(printed.splitlines())} lines from `{' '.join(setting.read)}`"
+            found = f"{count(len(printed.splitlines()), 'line')} from `{' '.join(setting.read)}`"
             raise CannotSetError(found, "one line, the value", "correct `read` of the [[condition.custom]]")
         return printed
 

@@ -29,7 +29,7 @@ from fabricbench.configuration import did_you_mean, expanded
 from fabricbench.errors import UsageError
 from fabricbench.model import Model
 from fabricbench.native import native_file
-from fabricbench.quantity import Bytes, format_bytes, parse_bytes, parse_seconds
+from fabricbench.quantity import Bytes, count, format_bytes, parse_bytes, parse_seconds
 from fabricbench.record.farm_jobs import MOST_NAMED
 from fabricbench.record.farm_lines import (
     ATTEMPTS,
@@ -354,7 +354,8 @@ def _parsed(record: FarmRecord, farm: Farm) -> Parsed:
     if footer is not None and not record.done:
         why, times = record.reasons[0]
         failed = Failed(
-            f"none of {header.jobs} jobs was done; {times} of {footer.attempts} attempts: {why}", is_wrong=False
+            f"none of {count(header.jobs, 'job')} was done; {times} of {footer.attempts} attempts: {why}",
+            is_wrong=False,
         )
     told = Told(
         program=f"{header.program} {header.program_version}",

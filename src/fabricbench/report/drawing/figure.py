@@ -168,10 +168,10 @@ def interval_note(findings: Findings, launches: Iterable[int] | None = None) -> 
 
 def median_note(launches: Iterable[int], confidence: float, has_intervals: bool) -> str:
     """Return what medians are of, and how their intervals came to be."""
-    n, level = span_words(launches), f"{confidence * 100:g} %"
+    n, level = span_of_launches(launches), f"{confidence * 100:g} %"
     if not has_intervals:
-        return f"Medians of n = {n} launches: too few for {level} intervals."
-    return f"Medians of n = {n} launches, with {level} nonparametric intervals."
+        return f"Medians of n = {n}: too few for {level} intervals."
+    return f"Medians of n = {n}, with {level} nonparametric intervals."
 
 
 def ratio_note(findings: Findings, launches: Iterable[int], what: str = "pairs of launches") -> str:
@@ -191,6 +191,12 @@ def span_words(counts: Iterable[int]) -> str:
     """Return `10`, or `3 to 10`."""
     ordered = sorted(set(counts)) or [0]
     return str(ordered[0]) if len(ordered) == 1 else f"{ordered[0]} to {ordered[-1]}"
+
+
+def span_of_launches(counts: Iterable[int]) -> str:
+    """Return `10 launches`, `3 to 10 launches`, `1 launch`."""
+    span = span_words(counts)
+    return "1 launch" if span == "1" else f"{span} launches"
 
 
 def sentences(*parts: str) -> str:

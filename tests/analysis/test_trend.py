@@ -185,12 +185,57 @@ def test_a_run_that_was_slower_is_no_baseline_until_it_is_taken_for_the_usual(tm
     assert "gate.json" not in fabricbench("verify", tmp_path / "n03")[1], "it is nothing that was measured"
 
 
-def test_a_result_that_cannot_be_kept_is_said_and_one_that_cannot_be_read_is_none(
-    tmp_path: Path, fabricbench: Call, monkeypatch: pytest.MonkeyPatch
+def write_result(run: Path, **result: object) -> None:
+    (run / "gate.json").write_text(json.dumps({"is_regressed": False, "baselines": [], "unix_ns": 0, **result}))
+
+
+def test_a_run_that_may_be_slower_is_no_baseline_nor_is_one_of_which_nobody_can_read_whether_it_is(
+    tmp_path: Path, fabricbench: Call
 ):
+    for number in range(7):
+        night(tmp_path, number)
+    shutil.copytree(tmp_path / "n02", tmp_path / "a copy")
+    write_result(tmp_path / "n01", of_a_later_version="text")
+    write_result(tmp_path / "n02", is_regressed=True)
+    write_result(tmp_path / "n03", is_inconclusive=True)
+    (tmp_path / "n04/gate.json").write_text("{")
+    (tmp_path / "n05/gate.json").mkdir()
+    _, _, err = fabricbench("check", tmp_path / "n06", "--last-good", tmp_path)
+    passed = {
+        line.split(": ")[1].removeprefix(f"{tmp_path}/"): line for line in err.splitlines() if "passed over" in line
+    }
+    assert list(passed) == ["n05", "n04", "n03", "a copy", "n02"]
+    assert "cannot be read (Is a directory)" in passed["n05"]
+    assert "cannot be read (it is damaged, or of a version that this one cannot read)" in passed["n04"]
+    assert "its own check could not exclude that it is slower" in passed["n03"]
+    assert "slower than its own baseline" in passed["n02"]
+    assert f"a copy of {tmp_path}/n02: slower than its own baseline" in passed["a copy"]
+    assert f"baseline: {tmp_path}/n01," in err
+
+
+def test_what_a_check_could_not_decide_is_kept(tmp_path: Path, fabricbench: Call):
+    for number in range(2):
+        night(tmp_path, number)
+    assert fabricbench("check", tmp_path / "n01", "--last-good", tmp_path, "--max-regression", "0.1%")[0] == 5
+    kept = json.loads((tmp_path / "n01/gate.json").read_text())
+    assert (kept["is_regressed"], kept["is_inconclusive"]) == (False, True)
+    assert fabricbench("check", tmp_path / "n01", "--last-good", tmp_path, "--max-regression", "90%")[0] == 0
+    kept = json.loads((tmp_path / "n01/gate.json").read_text())
+    assert (kept["is_regressed"], kept["is_inconclusive"]) == (False, False)
+
+
+def test_where_a_result_cannot_be_kept_the_check_is_told_all_the_same(tmp_path: Path, fabricbench: Call):
+    for number in range(2):
+        night(tmp_path, number)
+    (tmp_path / "n01/gate.json").mkdir()
+    code, out, err = fabricbench("check", tmp_path / "n01", "--last-good", tmp_path, "--max-regression", "90%")
+    assert (code, "passed" in out.lower()) == (0, True)
+    assert f"what came of it is not kept, and {tmp_path}/n01 may be a later run's baseline: " in err
+
+
+def test_a_result_that_cannot_be_kept_is_said(tmp_path: Path, fabricbench: Call, monkeypatch: pytest.MonkeyPatch):
     for number in range(3):
         night(tmp_path, number)
-    (tmp_path / "n01/gate.json").write_text("{")
 
     def refuse(_path: Path, _text: str) -> None:
         raise EnvironmentLacks("the disk is full")

@@ -17,6 +17,7 @@ from fabricbench.cli.losses import losses_said
 from fabricbench.cli.output import Format as TableFormat
 from fabricbench.cli.output import check_output, say, share_option, write_output
 from fabricbench.errors import EnvironmentLacks, UsageError
+from fabricbench.printable import printable
 from fabricbench.quantity import count
 
 if TYPE_CHECKING:
@@ -124,16 +125,21 @@ def register(app: typer.Typer) -> None:
 
 
 def _keep(report: GateReport, run: Path, baselines: Sequence[Path]) -> None:
-    """Keep with a run what came of it, so that one that is slower is nobody's baseline."""
+    """Keep with a run what came of it, so that one that did not pass is nobody's baseline."""
     from fabricbench.analysis.gate import GateVerdict  # noqa: PLC0415 - keeps the start of the program fast
     from fabricbench.record.last_good import GateResult, keep_gate_result  # noqa: PLC0415
 
-    is_slower = report.verdict is GateVerdict.REGRESSED
-    result = GateResult(is_regressed=is_slower, baselines=tuple(map(str, baselines)), unix_ns=time.time_ns())
+    result = GateResult(
+        is_regressed=report.verdict is GateVerdict.REGRESSED,
+        is_inconclusive=report.verdict is GateVerdict.INCONCLUSIVE,
+        baselines=tuple(printable(str(path)) for path in baselines),
+        unix_ns=time.time_ns(),
+    )
     try:
         keep_gate_result(run, result)
-    except EnvironmentLacks as error:
-        say(f"what came of it is not kept, and {run} may be a later run's baseline: {error.message}")
+    except (EnvironmentLacks, UsageError, OSError) as error:
+        why = error.strerror if isinstance(error, OSError) else error.message
+        say(f"what came of it is not kept, and {run} may be a later run's baseline: {why}")
 
 
 def _check_one_baseline(baselines: Sequence[Path]) -> None:

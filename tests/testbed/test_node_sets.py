@@ -17,7 +17,7 @@ from fabricbench.launch.mpi import MpiStarter
 from fabricbench.launch.ssh import SshLauncher
 from fabricbench.launch.starter import hydra
 from fabricbench.model import Layer
-from fabricbench.record.manifest import has_moved, write_manifest
+from fabricbench.record.manifest import NodeLoss, has_moved, write_manifest
 from fabricbench.record.store import Run
 from fabricbench.report.tables import fabric_table
 from fabricbench.testbed.differences import differences_in
@@ -92,6 +92,31 @@ def test_a_mistake_in_a_set_is_named(tmp_path: Path, old: str, new: str, expecte
     assert expected in caught.value.message
 
 
+def test_fabrics_are_measured_over_the_same_nodes_where_they_join_enough_of_them(tmp_path: Path):
+    everywhere = read(tmp_path, FILE.replace('nodes = "a[1-3]"\n', ""))
+    assert everywhere.seats == 4
+    assert list(everywhere.node_sets.values()) == [("gige", "ib")], "gige joins all nodes"
+    assert names(everywhere, "gige") == names(everywhere, "ib") == ["b1", "b2", "b3", "b4"]
+    overlapping = read(tmp_path, FILE.replace('nodes = "a[1-3]"', 'nodes = "a[1-3],b[3-4]"'))
+    assert names(overlapping, "gige") == ["a1", "a2", "b3", "b4"], "in the testbed's order, as starters have it"
+    assert names(overlapping, "ib") == ["b1", "b2", "b3", "b4"]
+
+
+def test_a_plan_names_the_nodes_of_a_set_that_are_not_measured(racks: Testbed):
+    assert racks.standing_by == {"ib": ("b4",)}
+    told = "ib joins b4 as well, not measured: every fabric is measured over 3 nodes"
+    assert told in plan_run(CAMPAIGN, racks, seed=1).notes
+
+
+def test_the_nodes_that_took_the_place_of_others_are_named_where_a_fabric_was_measured(tmp_path: Path):
+    run = run_on_two_sets(tmp_path / "run", ("n2", "n3", "n4"))
+    loss = NodeLoss(reasons={"n3": "gone"}, kept=(0,), ranks=2, unix_ns=1)
+    manifest = run.manifest.model_copy(update={"losses": (loss,)})
+    write_manifest(run.path, manifest)
+    found = analyse([Run.open(run.path)])
+    assert [one.nodes for one in found.fabrics] == ["n[0-1]", "n[2-4]"]
+
+
 def test_ranks_are_started_on_the_nodes_of_the_fabric_rank_0_on_the_first(racks: Testbed, tmp_path: Path):
     launcher = SshLauncher(MpiStarter("mpiexec", hydra, "5.0.2", mpich, "5.0.2"), racks)
     hosts = {}
@@ -105,7 +130,7 @@ def test_ranks_are_started_on_the_nodes_of_the_fabric_rank_0_on_the_first(racks:
 def test_a_test_has_as_many_ranks_on_each_fabric(racks: Testbed):
     plan = plan_run(CAMPAIGN, racks, seed=1)
     assert {len(cell.ranks) for cell in plan.cells} == {2, 3}
-    with pytest.raises(UnfitRanksError, match="it has 3 nodes on every fabric"):
+    with pytest.raises(UnfitRanksError, match="every fabric is measured over 3 nodes, as gige joins no more"):
         Seats(racks).members(ALL.model_copy(update={"ranks": 4}), Layer.TCP)
 
 
@@ -156,15 +181,15 @@ def test_settings_of_hosts_are_not_varied_for_a_fabric_of_some_nodes(racks: Test
         expanded(racks, jumbo)
 
 
-def run_on_two_sets(directory: Path) -> Run:
+def run_on_two_sets(directory: Path, of_ib: tuple[str, ...] = ("n2", "n3")) -> Run:
     """A run of fabrics on two nodes each, of two kinds of processor."""
-    run = write_system(directory, {"gige": 2.0, "ib": 1.0}, seed=1, nodes=4, blocks=6)
+    run = write_system(directory, {"gige": 2.0, "ib": 1.0}, seed=1, nodes=2 + len(of_ib), blocks=6)
     manifest = run.manifest
     fabrics = tuple(
         fabric.model_copy(update={"nodes": nodes})
-        for fabric, nodes in zip(manifest.testbed.fabrics, (("n0", "n1"), ("n2", "n3")), strict=True)
+        for fabric, nodes in zip(manifest.testbed.fabrics, (("n0", "n1"), of_ib), strict=True)
     )
-    inventory = manifest.inventory | {name: manifest.inventory[name] | {"cpu.model": EPYC} for name in ("n2", "n3")}
+    inventory = manifest.inventory | {name: manifest.inventory[name] | {"cpu.model": EPYC} for name in of_ib}
     testbed = manifest.testbed.model_copy(update={"fabrics": fabrics})
     write_manifest(directory, manifest.model_copy(update={"testbed": testbed, "inventory": inventory}))
     return Run.open(directory)

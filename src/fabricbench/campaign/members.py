@@ -13,6 +13,7 @@ from __future__ import annotations
 from fabricbench.campaign.specification import ALL, IN_PAIRS, Congestor, Experiment, why_not_ranks
 from fabricbench.model import Layer, Pattern
 from fabricbench.patterns import PATTERNS
+from fabricbench.quantity import enumeration
 from fabricbench.testbed.model import Launcher, Testbed
 
 RANKS_ON_THIS_MACHINE = 4
@@ -32,12 +33,12 @@ class Seats:
         self._most = testbed.layout.ranks_per_node
         on_this_machine = self._most or RANKS_ON_THIS_MACHINE
         self.number = min(RANKS_ON_THIS_MACHINE, on_this_machine) if self._is_one_machine else len(self._hosts)
-        own = " on every fabric" if len(testbed.node_sets) > 1 else ""
-        self.words = (
-            f"this machine seats {self.number}"
-            if self._is_one_machine
-            else f"it has {_count(self.number, 'node')}{own}"
-        )
+        fewest = [one.name for one in testbed.fabrics if len(testbed.joined_by(one)) == self.number]
+        nodes = f"it has {_count(self.number, 'node')}"
+        if len(testbed.node_sets) > 1:
+            no_more = f"{enumeration(fewest)} {'joins' if len(fewest) == 1 else 'join'} no more"
+            nodes = f"every fabric is measured over {_count(self.number, 'node')}, as {no_more}"
+        self.words = f"this machine seats {self.number}" if self._is_one_machine else nodes
         self.of_workload = on_this_machine if self._is_one_machine else len(self._hosts) * (self._most or 1)
         """How many ranks of a workload there are places for."""
         self.of_workload_in_words = (

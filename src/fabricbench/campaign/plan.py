@@ -27,7 +27,7 @@ from fabricbench.campaign.specification import FEWEST_BLOCKS, Campaign
 from fabricbench.campaign.workloads import PlannedWorkload, expected_seconds, plan_workloads
 from fabricbench.errors import UsageError
 from fabricbench.model import Model
-from fabricbench.quantity import count, format_seconds_between
+from fabricbench.quantity import count, enumeration, format_seconds_between
 from fabricbench.record.decision_table import prices_of
 from fabricbench.record.manifest import MOST_BLOCKS, Extension, NodeLoss, gave_up_blocks
 from fabricbench.record.probe_plan import PlanFabric, PlanProbe, ProbePlan
@@ -183,6 +183,7 @@ def plan_run(
             *cell_plan.notes,
             *workload_plan.notes,
             *scaling.notes,
+            *_standing_by(testbed),
             *_pauses(campaign.pause),
             *_too_few(scaling.blocks, len(testbed.fabrics)),
             *acknowledgement_notes(
@@ -193,6 +194,13 @@ def plan_run(
         budget_seconds=budget_seconds,
         pause=campaign.pause,
     )
+
+
+def _standing_by(testbed: Testbed) -> Iterable[str]:
+    """Yield which nodes of a fabric's own set are not measured."""
+    for fabric, nodes in testbed.standing_by.items():
+        seats = count(testbed.seats, "node")
+        yield f"{fabric} joins {enumeration(nodes)} as well, not measured: every fabric is measured over {seats}"
 
 
 def _pauses(pause: tuple[float, float]) -> Iterable[str]:

@@ -173,7 +173,7 @@ def _lines(
     fabrics = ", ".join(fabric.name for fabric in plan.fabrics)
     noun = "fabric" if len(plan.fabrics) == 1 else "fabrics"
     yield f"campaign {plan.campaign} on {testbed.name}: {count(len(testbed.nodes), 'node')}, {noun} {fabrics}"
-    if len(testbed.node_sets) > 1:
+    if any(len(nodes) < len(testbed.nodes) for nodes in testbed.node_sets):
         for nodes, names in testbed.node_sets.items():
             yield f"  {', '.join(names)} on {folded(nodes)}"
     yield (

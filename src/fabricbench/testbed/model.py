@@ -265,8 +265,25 @@ class Testbed(Model):
         return min(len(self.joined_by(fabric)) for fabric in self.fabrics)
 
     def nodes_of(self, fabric: Fabric) -> tuple[Node, ...]:
-        """Return the nodes that a fabric is measured over, rank 0 on the first: as many of each fabric."""
-        return self.joined_by(fabric)[: self.seats]
+        """Return the nodes that a fabric is measured over, rank 0 on the first: as many of each fabric.
+
+        Those that all fabrics join come before others, so that no more than the fabric changes where that can be.
+        """
+        own = self.joined_by(fabric)
+        others = [set(one.nodes) for one in self.fabrics if one.nodes]
+        by_all = [node.name for node in own if all(node.name in names for names in others)]
+        rest = [node.name for node in own if node.name not in set(by_all)]
+        chosen = set([*by_all, *rest][: self.seats])
+        return tuple(node for node in own if node.name in chosen)
+
+    @property
+    def standing_by(self) -> dict[str, tuple[str, ...]]:
+        """By fabric the nodes of its own set that it is not measured over, as another fabric joins fewer."""
+        found = {}
+        for fabric in self.fabrics:
+            used = {node.name for node in self.nodes_of(fabric)}
+            found[fabric.name] = tuple(name for name in fabric.nodes if name not in used)
+        return {name: nodes for name, nodes in found.items() if nodes}
 
     @property
     def node_sets(self) -> dict[tuple[str, ...], tuple[str, ...]]:

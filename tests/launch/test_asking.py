@@ -125,6 +125,17 @@ def test_who_says_nothing_after_others_have_answered_is_not_waited_for(monkeypat
     assert list(found) == ["a"]
 
 
+def test_a_name_whose_domain_was_cut_is_the_node_s_where_no_other_has_it():
+    words = 'printf "%s\\n" "a: answer 1" "b: answer 2" "c: answer 3" "10: answer 4" "d.two: answer 5"'
+    nodes = ["a.site.org", "b.one", "b.two", "c", "c.one", "10.0.0.1", "d.two"]
+    found = ask_together(["sh", "-c", words], nodes, 60.0, is_answer)
+    assert {name: one.stdout for name, one in found.items()} == {
+        "a.site.org": "answer 1",
+        "c": "answer 3",
+        "d.two": "answer 5",
+    }
+
+
 def test_a_command_for_all_that_does_not_start_or_says_nothing_is_no_answer():
     assert ask_together(["/nowhere/pdsh"], {"a"}, 60.0, is_answer) == {}
     assert ask_together(["false"], {"a"}, 60.0, is_answer) == {}

@@ -193,6 +193,14 @@ def test_a_fan_out_runs_a_program_on_many_nodes():
     assert spread(("x", "{nodes}", "{program}"), ["n1", "n2"], PROGRAM) == ["x", "n1,n2", *PROGRAM]
 
 
+def test_nodes_that_fit_into_no_argument_by_their_names_are_a_node_set():
+    many = [f"rack-of-many-nodes-{number:05d}" for number in range(10_000)]
+    assert spread(("pdsh", "-w", "{nodes}", "{line}"), many, PROGRAM)[2] == "rack-of-many-nodes-[00000-09999]"
+    step = srun.on_nodes("srun", many, PROGRAM)
+    assert step is not None
+    assert "--nodelist=rack-of-many-nodes-[00000-09999]" in step
+
+
 @pytest.mark.parametrize(
     ("fan_out", "said"),
     [

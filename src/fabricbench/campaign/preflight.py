@@ -12,8 +12,8 @@ import os
 import platform
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from ipaddress import IPv4Address
 from pathlib import Path
 
@@ -54,6 +54,7 @@ from fabricbench.testbed.preflight_result import (
     Preflight,
     Severity,
     Silent,
+    folded,
     told,
 )
 
@@ -126,7 +127,8 @@ def look_at_nodes(
     mpi = {name: one.inventory.get("mpi.version", "") for name, one in answers.items() if isinstance(one, NodeAnswer)}
     found = judge(testbed, facts, needed, Known(mpi, addresses_of(testbed)))
     inventories = {name: one.inventory for name, one in answers.items() if isinstance(one, NodeAnswer)}
-    findings = (*found.findings, *as_findings(differences_in(testbed, inventories)))
+    alone = _alone(testbed, launcher, answers)
+    findings = (*found.findings, *as_findings(differences_in(testbed, inventories)), *alone)
     lost = launcher.lost() or launcher.stopped()
     if lost is not None:
         findings = (_of_lost(lost), *findings)
@@ -259,6 +261,8 @@ class NodeAnswer:
     facts: NodeFacts
     inventory: dict[str, str]
     asked_ns: tuple[int, int] = (0, 0)
+    is_by_fan_out: bool = False
+    """Whether it was asked together with others, by one command."""
 
 
 def ask_nodes(
@@ -304,7 +308,31 @@ def _answers_together(
     seconds = ALL_SECONDS + SECONDS_A_NODE * len(nodes)
     found = ask_together(tokens, set(nodes), seconds, _is_of_doctor, tell)
     told = {name: _parsed(answer.stdout, (answer.begin_unix_ns, answer.end_unix_ns)) for name, answer in found.items()}
-    return {name: one for name, one in told.items() if isinstance(one, NodeAnswer)}
+    # What one node told may stand behind the name of another.
+    return {
+        name: replace(one, is_by_fan_out=True)
+        for name, one in told.items()
+        if isinstance(one, NodeAnswer) and (one.facts.host == name or one.facts.host not in told)
+    }
+
+
+def _alone(testbed: Testbed, launcher: Launcher, answers: Mapping[str, NodeAnswer | Silent]) -> Iterator[Finding]:
+    """Yield which nodes answer alone and not by the command for all: with many nodes that costs minutes."""
+    nodes = [name for name, one in answers.items() if isinstance(one, NodeAnswer) and not one.is_by_fan_out]
+    asked = (
+        launcher.in_nodes([node.name for node in testbed.nodes][:2], ["hostname"])
+        if nodes and testbed.fan_out
+        else None
+    )
+    if asked is not None:
+        them = f"{folded(nodes)} {'does' if len(nodes) == 1 else 'do'} not answer by `fan_out`"
+        yield Finding(
+            severity=Severity.WARNING,
+            subject="fan_out",
+            found=f"that {them}, and each had to be asked alone",
+            needed="what each node prints, behind its name: `n17: ...`",
+            action=f"see what `{shlex.join(asked)}` prints, or leave `fan_out` out",
+        )
 
 
 def _is_of_doctor(line: str) -> bool:

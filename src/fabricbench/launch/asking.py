@@ -11,7 +11,7 @@ import resource
 import signal
 import subprocess
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -195,12 +195,14 @@ def ask_together(
 ) -> dict[str, Answer]:
     """Run one command that asks many nodes, and return the answers of those that gave one: a line behind `NODE: `.
 
-    It may come in parts: all but the last stand behind `NODE:+ `.
+    It may come in parts: all but the last stand behind `NODE:+ `. Of `n17.site.org` the name may be cut to `n17`, as pdsh does
+    where the domains of all nodes are one.
 
     It is not waited for once all have answered, or none has for QUIET_SECONDS after others had. Raises nothing but what `tell`
     raises.
     """
     begin, answers = time.time_ns(), dict[str, Answer]()
+    labels = _labels(nodes)
     parts: dict[str, str] = {}
     try:
         asked = _Asked(tokens, time.monotonic() + seconds)
@@ -213,9 +215,10 @@ def ask_together(
             is_over = is_over or now >= (min(asked.end, heard + QUIET_SECONDS) if answers else asked.end)
             before = len(answers)
             for line in asked.new_lines():
-                name, _, rest = line.partition(":")
+                label, _, rest = line.partition(":")
                 mark, _, text = rest.partition(" ")
-                if name not in nodes or mark not in ("", "+"):
+                name = labels.get(label)
+                if name is None or mark not in ("", "+"):
                     continue
                 whole = parts.pop(name, "") + text
                 if mark:
@@ -229,6 +232,15 @@ def ask_together(
     finally:
         asked.finish()
     return answers
+
+
+def _labels(nodes: Collection[str]) -> dict[str, str]:
+    """Return the node that each name before a colon stands for: its own, or without its domain where no other has that."""
+    short = Counter(name.partition(".")[0] for name in nodes)
+    cut = {name.partition(".")[0]: name for name in nodes}
+    return {label: name for label, name in cut.items() if short[label] == 1 and not label.isdigit()} | {
+        name: name for name in nodes
+    }
 
 
 def ask_one(

@@ -27,6 +27,7 @@ from typing import Protocol
 from fabricbench.errors import UsageError
 from fabricbench.native import native_file
 from fabricbench.testbed.model import Fabric, Layout
+from fabricbench.testbed.preflight_result import folded
 
 PRELOAD = "LD_PRELOAD"
 
@@ -38,6 +39,16 @@ a starter that does not hand its environment on is told the name alone."""
 WORKING_DIRECTORY = "/"
 """Where ranks on several hosts start: one that every host has. A starter would change to its own, the launch's directory, which
 only rank 0's host need have; hydra starts no rank without it."""
+
+MOST_ARGUMENT_BYTES = 120_000
+"""Linux takes 131,072 bytes of one argument (MAX_ARG_STRLEN, execve(2)), which may hold more than the names of nodes."""
+
+
+def node_list(nodes: Sequence[str]) -> str:
+    """Return node names with commas between; so many that no argument holds them as a node set, which pdsh, clush and srun read."""
+    names = ",".join(nodes)
+    return names if len(names) <= MOST_ARGUMENT_BYTES else folded(nodes)
+
 
 ON_INTERFACE = "{interface}"
 """The template of a variable that names a node's interface (`Selection.by_node`)."""

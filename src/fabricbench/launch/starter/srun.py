@@ -19,6 +19,7 @@ from fabricbench.launch.starting import (
     Job,
     Options,
     Placement,
+    node_list,
 )
 from fabricbench.testbed.model import Binding
 
@@ -137,4 +138,4 @@ def _where(placement: Placement) -> list[str]:
     each = [f"--ntasks-per-node={placement.ranks_on_each_host}"] if is_even else []
     # Cyclic: rank i is on host i modulo the hosts, also where there are more ranks.
     around = ["--distribution=cyclic", f"--chdir={WORKING_DIRECTORY}"]
-    return [f"--nodes={len(hosts)}", f"--nodelist={','.join(hosts)}", *each, *around]
+    return [f"--nodes={len(hosts)}", f"--nodelist={node_list(hosts)}", *each, *around]

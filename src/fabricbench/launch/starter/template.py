@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 
 from fabricbench.configuration import did_you_mean
 from fabricbench.errors import UsageError
-from fabricbench.launch.starting import WORKING_DIRECTORY, Given, Job
+from fabricbench.launch.starting import WORKING_DIRECTORY, Given, Job, node_list
 
 PROGRAM, ARGUMENTS, LINE, NODE, NODES = "program", "arguments", "line", "node", "nodes"
 VARIABLE = ("name", "value")
@@ -112,7 +112,7 @@ def check_fan_out(fan_out: Sequence[str]) -> None:
 def spread(fan_out: Sequence[str], nodes: Sequence[str], program: Sequence[str]) -> list[str]:
     """Return the tokens that run a program on all these nodes, as the testbed's `fan_out` says."""
     line = shlex.join(program)
-    return _filled(fan_out, {PROGRAM: program}, {NODES: ",".join(nodes), LINE: line, PROGRAM: line})
+    return _filled(fan_out, {PROGRAM: program}, {NODES: node_list(nodes), LINE: line, PROGRAM: line})
 
 
 def _checked(key: str, template: Sequence[str], places: Sequence[str], example: str) -> list[str]:

@@ -46,6 +46,7 @@ from fabricbench.report.comma_separated import findings_csv, flat
 from fabricbench.report.figures import present
 from fabricbench.report.formats import FORMATS, FigureFormat
 from fabricbench.table import rows_csv
+from fabricbench.testbed.model import Node
 
 BLOCKS = 12
 LU = {
@@ -349,6 +350,23 @@ def test_ranks_that_are_elsewhere_on_one_fabric_are_not_compared(
     (text,) = [one.text for one in found.warnings if "its placement is not the same in all launches" in one.text]
     assert said in text
     assert all(one.verdict is None or one.verdict.leader is None for one in found.cells)
+
+
+@pytest.mark.parametrize(
+    ("other", "is_compared"), [(on("n4", "n5", "n6", "n7"), True), (on("n4", "n5", "n6", "n6"), False)]
+)
+def test_ranks_on_the_nodes_of_another_set_are_compared_where_they_are_shared_out_alike(
+    tmp_path: Path, other: tuple[RankInfo, ...], is_compared: bool
+):
+    run = application_run(tmp_path / "run", placed=lambda fabric, _: USUAL if fabric == "myrinet" else other)
+    sets = {"myrinet": ("n0", "n1", "n2", "n3"), "fast-ethernet": ("n4", "n5", "n6", "n7")}
+    fabrics = [one.model_copy(update={"nodes": sets[one.name]}) for one in run.manifest.testbed.fabrics]
+    nodes = tuple(Node(name=f"n{number}") for number in range(8))
+    testbed = run.manifest.testbed.model_copy(update={"fabrics": tuple(fabrics), "nodes": nodes})
+    write_manifest(run.path, run.manifest.model_copy(update={"testbed": testbed}))
+    found = analyse([Run.open(run.path)])
+    assert any("its placement is not the same" in one.text for one in found.warnings) is not is_compared
+    assert ([one.verdict for one in found.cells] == [Verdict.B_FASTER]) is is_compared
 
 
 def test_ranks_that_are_elsewhere_from_one_block_on_are_compared_within_each(tmp_path: Path):

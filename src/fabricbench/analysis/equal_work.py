@@ -67,7 +67,8 @@ def differences(sides: Sequence[Side]) -> Iterator[Difference]:
 def _other_places(sides: Sequence[Side]) -> Iterator[Difference]:
     """Yield a difference for each workload whose ranks are on other nodes, or have other processors, on one side of a block.
 
-    From block to block they may be elsewhere: a run goes on without nodes that fail.
+    From block to block they may be elsewhere: a run goes on without nodes that fail. Of fabrics that join different nodes, which is
+    told of the whole run, it is asked how the ranks are shared out among the nodes of each.
     """
     found: dict[tuple[tuple[str, ...], WorkloadName, str, int], dict[str, set[str]]] = {}
     for side in sides:
@@ -76,7 +77,9 @@ def _other_places(sides: Sequence[Side]) -> Iterator[Difference]:
             part, header = launch.summary.workload, launch.summary.header
             if part is not None and header is not None and header.ranks:
                 key = (runs, workload_of(part), part.name, launch.block)
-                found.setdefault(key, {}).setdefault(_placed(header.ranks), set()).add(side.name)
+                found.setdefault(key, {}).setdefault(_placed(header.ranks, are_apart=_are_apart(side)), set()).add(
+                    side.name
+                )
     told: set[WorkloadName] = set()
     for (_, workload, name, _), places in found.items():
         if len(places) > 1 and workload not in told:
@@ -84,9 +87,20 @@ def _other_places(sides: Sequence[Side]) -> Iterator[Difference]:
             yield Difference(workload, name, PLACEMENT, {fact: frozenset(names) for fact, names in places.items()})
 
 
-def _placed(ranks: Sequence[RankInfo]) -> str:
-    """Return where ranks are in words: `n0 n1, 2 processors each`. Which processors they are is another thing in each launch."""
+def _are_apart(side: Side) -> bool:
+    """Whether the fabrics of a side's run were measured over different nodes."""
+    return bool(side.run.manifest) and len(side.run.manifest.testbed.node_sets) > 1
+
+
+def _placed(ranks: Sequence[RankInfo], *, are_apart: bool) -> str:
+    """Return where ranks are in words: `n0 n1, 2 processors each`. Which processors they are is another thing in each launch.
+
+    Of nodes that are to be others on each fabric only their numbers: `#1 #2`.
+    """
     hosts = [rank.host for rank in ranks]
+    if are_apart:
+        numbers = {host: number for number, host in enumerate(dict.fromkeys(hosts), 1)}
+        hosts = [f"#{numbers[host]}" for host in hosts]
     if len(hosts) > MOST_NAMED:
         mark = sha256(" ".join(hosts).encode()).hexdigest()[:6]
         hosts = [*hosts[:MOST_NAMED], f"and {len(hosts) - MOST_NAMED} more ({mark})"]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from fabricbench.analysis import analyse
+from fabricbench.analysis.gate import GateVerdict, check_regressions
 from fabricbench.campaign.condition import Condition, expanded
 from fabricbench.campaign.members import Seats, UnfitRanksError
 from fabricbench.campaign.plan import plan_run, plan_without
@@ -181,9 +182,9 @@ def test_settings_of_hosts_are_not_varied_for_a_fabric_of_some_nodes(racks: Test
         expanded(racks, jumbo)
 
 
-def run_on_two_sets(directory: Path, of_ib: tuple[str, ...] = ("n2", "n3")) -> Run:
+def run_on_two_sets(directory: Path, of_ib: tuple[str, ...] = ("n2", "n3"), seed: int = 1) -> Run:
     """A run of fabrics on two nodes each, of two kinds of processor."""
-    run = write_system(directory, {"gige": 2.0, "ib": 1.0}, seed=1, nodes=2 + len(of_ib), blocks=6)
+    run = write_system(directory, {"gige": 2.0, "ib": 1.0}, seed=seed, nodes=2 + len(of_ib), blocks=6)
     manifest = run.manifest
     fabrics = tuple(
         fabric.model_copy(update={"nodes": nodes})
@@ -204,6 +205,19 @@ def test_that_the_nodes_differ_is_told_on_the_first_screen_and_with_what_they_di
     assert "nodes (n[0-1] of gige; n[2-3] of ib)" in warning.text
     assert not any("not alike" in one.text for one in found.warnings), "within a set they are"
     assert [row[2] for row in fabric_table(found).rows] == ["n[0-1]", "n[2-3]"]
+
+
+def test_a_gate_stays_open_where_a_fabric_was_measured_on_other_nodes_of_the_same_testbed(tmp_path: Path):
+    old = run_on_two_sets(tmp_path / "old", ("n2", "n3", "n4"))
+    new = run_on_two_sets(tmp_path / "new", ("n2", "n3", "n4"), seed=2)
+    assert check_regressions([old], [new], maximum=9.0).other_machines == ()
+    gige, ib = new.manifest.testbed.fabrics
+    moved = (gige, ib.model_copy(update={"nodes": ("n3", "n4")}))
+    testbed = new.manifest.testbed.model_copy(update={"fabrics": moved})
+    write_manifest(new.path, new.manifest.model_copy(update={"testbed": testbed}))
+    report = check_regressions([old], [Run.open(new.path)], maximum=9.0)
+    assert report.verdict is GateVerdict.INCONCLUSIVE
+    assert any("gige on n[0-1]; ib on n[3-4]" in one for one in report.other_machines)
 
 
 def test_on_the_same_nodes_nothing_is_told_of_them(tmp_path: Path):

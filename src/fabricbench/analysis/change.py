@@ -232,8 +232,16 @@ def _machines(runs: Sequence[Manifest]) -> dict[str, Facts]:
 
 def _node_sets(runs: Sequence[Manifest]) -> dict[str, None]:
     """Return the nodes of each run as one text, each text once, in order of their names."""
-    hosts = ([host for host, facts in run.inventory.items() if MISSING not in facts] for run in runs)
-    return dict.fromkeys(sorted(folded(one) for one in hosts if one))
+    return dict.fromkeys(sorted(filter(None, map(_nodes_in_words, runs))))
+
+
+def _nodes_in_words(run: Manifest) -> str:
+    """Return `n[0-3]`, or of fabrics over some of the nodes `gige on n[0-1]; ib on n[2-3]`; empty where no node told of itself."""
+    hosts = [host for host, facts in run.inventory.items() if MISSING not in facts]
+    sets = run.testbed.node_sets
+    if not hosts or all(len(nodes) == len(run.testbed.nodes) for nodes in sets):
+        return folded(hosts)
+    return "; ".join(f"{enumeration(names)} on {folded(nodes)}" for nodes, names in sets.items())
 
 
 def _texts(tables: Iterable[Mapping[str, str | None] | Facts]) -> Facts:

@@ -224,6 +224,17 @@ def student_one_sided(difference: Floats, standard_error: Floats, degrees_of_fre
     return np.asarray(special.stdtr(degrees_of_freedom, -statistic), dtype=np.float64)
 
 
+def exceeding(log_ratios: Floats, margin: float, rounding: Rounding = EXACT) -> Floats:
+    """Return for each row the p-value of "the geometric mean of the ratios is at most 1 + margin", one-sided.
+
+    Rows are log ratios over launches, shape (comparisons, launches); NaN where fewer than MINIMUM_LAUNCHES have one.
+    """
+    found = paired_ratios(log_ratios, rounding=rounding)
+    beyond = np.log(found.ratio) - found.rounding_bound - np.log1p(margin)
+    p_values = student_one_sided(beyond, found.log_standard_error, found.degrees_of_freedom)
+    return np.where(found.launches >= MINIMUM_LAUNCHES, p_values, np.nan)
+
+
 def _mean(rows: Floats, present: NDArray[np.bool_], count: Counts) -> Floats:
     total = np.where(present, rows, 0.0).sum(axis=1)
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)

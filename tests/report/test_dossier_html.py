@@ -20,6 +20,7 @@ from fabricbench.report.figures import builders, present
 from fabricbench.report.html import _text, environment, render_html
 from fabricbench.report.palette import COLOURS
 from support.example_conditions import OF_CONDITIONS
+from support.example_curves import OF_CURVES
 from support.example_findings import (
     before_after_findings,
     example_findings,
@@ -103,7 +104,7 @@ def test_no_id_is_there_twice_and_every_reference_leads_somewhere(page: Page):
 
 def test_every_figure_has_a_table_a_caption_and_a_title(page: Page):
     figures = [attributes["data-figure"] for attributes in page.all("figure")]
-    shown = [name for name in builders() if name not in OF_CONDITIONS | OF_RDMA | OF_ONE | OF_TREND]
+    shown = [name for name in builders() if name not in OF_CONDITIONS | OF_RDMA | OF_ONE | OF_TREND | OF_CURVES]
     assert sorted(map(str, figures)) == sorted(shown)
     inside = Counter(tag for tag, _, ancestors in page.elements if "figure" in ancestors)
     numbers = [item for item in page.all("details") if item.get("class") == "numbers"]

@@ -28,6 +28,7 @@ from fabricbench.report.formats import FORMATS, FigureFormat, Format
 from fabricbench.report.palette import COLOURS, colour_range, shape_range
 from fabricbench.report.words import cell_words, value_words
 from support.example_conditions import OF_CONDITIONS, findings_in_conditions
+from support.example_curves import OF_CURVES, odd_findings
 from support.example_findings import (
     before_after_findings,
     busy_findings,
@@ -44,7 +45,7 @@ DRAWN = ("ladder", "matrix")
 """Figures that altair makes charts of in `make test`: of points and lines, of a matrix. The others take a second each."""
 
 
-EVERY_FIGURE = [name for name in builders() if name not in OF_CONDITIONS | OF_RDMA | OF_ONE | OF_TREND]
+EVERY_FIGURE = [name for name in builders() if name not in OF_CONDITIONS | OF_RDMA | OF_ONE | OF_TREND | OF_CURVES]
 
 
 @pytest.fixture(scope="module")
@@ -67,12 +68,23 @@ def with_trend(tmp_path_factory: pytest.TempPathFactory) -> Findings:
     return findings_with_trend(tmp_path_factory.mktemp("nights"))
 
 
+@pytest.fixture(scope="module")
+def with_anomalies(tmp_path_factory: pytest.TempPathFactory) -> Findings:
+    return odd_findings(tmp_path_factory.mktemp("odd") / "run")
+
+
 @pytest.fixture
 def findings_with(
-    conditions: Findings, of_rdma: Findings, of_one_fabric: Findings, with_trend: Findings
+    conditions: Findings, of_rdma: Findings, of_one_fabric: Findings, with_trend: Findings, with_anomalies: Findings
 ) -> Callable[[str], Findings]:
     """Small findings that hold something for a figure."""
-    special = {OF_CONDITIONS: conditions, OF_RDMA: of_rdma, OF_ONE: of_one_fabric, OF_TREND: with_trend}
+    special = {
+        OF_CONDITIONS: conditions,
+        OF_RDMA: of_rdma,
+        OF_ONE: of_one_fabric,
+        OF_TREND: with_trend,
+        OF_CURVES: with_anomalies,
+    }
     return lambda name: next((one for names, one in special.items() if name in names), small_findings())
 
 

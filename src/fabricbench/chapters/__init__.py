@@ -11,6 +11,7 @@ from fabricbench.analysis.findings import Findings
 from fabricbench.analysis.material import Material
 from fabricbench.analysis.wording import percent
 from fabricbench.chapters import (
+    anomalies,
     applications,
     by_size,
     conditions,
@@ -38,6 +39,7 @@ CHAPTERS: tuple[Chapter, ...] = (
     factors.CHAPTER,
     conditions.CHAPTER,
     by_size.CHAPTER,
+    anomalies.CHAPTER,
     pacing.CHAPTER,
     topologies.CHAPTER,
     congestion.CHAPTER,

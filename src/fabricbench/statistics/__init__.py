@@ -6,6 +6,7 @@
     decision.py      LOWER, HIGHER, EQUIVALENT or UNDECIDED, and how many more blocks would settle it
     skew.py          shapes: histograms, two modes, launches in two groups, and what a decision then needs in addition
     crossing.py      the sizes between which one side overtakes the other, and where in between if Hockney's model says so
+    curves.py        slow sizes, jumps that stay, launches in groups and drifts on curves over message size
     dependence.py    autocorrelation within a launch, trend over blocks
     order_effects.py what place and predecessor in a block do to values, found and taken out
     simulation.py    launches of campaigns whose truth is known

@@ -167,6 +167,40 @@ def find_slow_modes(log_a: Floats, log_b: Floats, level: float = LEVEL, least_ga
     return SlowModes(is_mixed, share, slower, p_values, is_slow)
 
 
+@dataclass(frozen=True)
+class Groups:
+    """Values of each row in two groups: `p_value` of "they are normal", `gap` between the groups, `is_high` which values."""
+
+    p_value: Floats
+    gap: Floats
+    is_high: Booleans
+
+
+def two_groups(rows: Floats, least_gap: float = LEAST_GAP) -> Groups:
+    """Return whether the values of each row, shape (rows, launches), fall into two groups, NaN left out.
+
+    The likelihood of `find_slow_modes`, without its test of skewness. The p-value is 1 where a group is a single launch, or
+    nearer to the other than `least_gap`; NaN for fewer than FEWEST_LAUNCHES.
+    """
+    p_value, gap = np.full(len(rows), np.nan), np.full(len(rows), np.nan)
+    is_high = np.zeros(rows.shape, dtype=np.bool_)
+    for row, values in enumerate(rows):
+        is_there = ~np.isnan(values)
+        there = values[is_there]
+        if there.size < FEWEST_LAUNCHES:
+            continue
+        is_upper = _split(there) if there.max() > there.min() else np.zeros(there.size, dtype=np.bool_)
+        few = min(int(is_upper.sum()), int((~is_upper).sum()))
+        gap[row] = there[is_upper].mean() - there[~is_upper].mean() if few else 0.0
+        is_high[row, is_there] = is_upper
+        if few < 2 or gap[row] < least_gap:
+            p_value[row] = 1.0
+            continue
+        gain = _gains(np.sort(there)[None]).max(axis=1)
+        p_value[row] = _upper_tail(_null(there.size)[0], gain)[0]
+    return Groups(p_value, gap, is_high)
+
+
 def split_ratio(log_ratios: Floats, is_slow: Booleans, rounding: Rounding = EXACT) -> tuple[LogRatio, LogRatio] | None:
     """Return the mean log ratio of the blocks whose launch is slow, and that of the others; None where a group has no value.
 

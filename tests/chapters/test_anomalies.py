@@ -1,0 +1,61 @@
+"""The chapter of anomalies: what is named of a run, what lies there, and that it is not there where nothing is odd."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fabricbench.analysis.findings.thresholds import ThresholdKind
+from fabricbench.chapters import anomalies
+from fabricbench.chapters.anomalies import AnomalyKind, CurveAnomaly
+from fabricbench.chapters.chapter import rows_of
+from fabricbench.model import Layer, Pattern
+from fabricbench.report import markdown
+from fabricbench.report.figures import build
+from fabricbench.report.html import render_html
+from fabricbench.report.terminal import render_terminal
+from support.example_curves import findings_of, odd_findings
+
+
+def test_slow_sizes_and_a_jump_are_named_with_what_lies_there(tmp_path: Path):
+    findings = odd_findings(tmp_path / "run")
+    found = {(one.key.layer, one.kind): one for one in rows_of(findings, anomalies.NAME, CurveAnomaly)}
+    assert found.keys() == {(Layer.TCP, AnomalyKind.SLOW), (Layer.MPI, AnomalyKind.JUMP)}
+    slow, jump = found[Layer.TCP, AnomalyKind.SLOW], found[Layer.MPI, AnomalyKind.JUMP]
+    assert (slow.above_bytes, slow.first_bytes, slow.last_bytes, slow.below_bytes) == (4096, 8192, 16384, 32768)
+    assert slow.excess.value == pytest.approx(0.2, abs=0.02)
+    assert slow.excess.low is not None
+    assert slow.value is not None
+    assert slow.value.value == pytest.approx(2 * 1.2 * (40e3 + 8.8 * 16384), rel=0.03)
+    assert [(one.kind, one.bytes) for one in slow.coincides] == [(ThresholdKind.INITIAL_WINDOW, 14480)]
+    assert (jump.first_bytes, jump.last_bytes) == (32768, 65536)
+
+    texts = {
+        "text": render_terminal(findings, 120, color=False),
+        "markdown": markdown.render(findings).decode(),
+        "html": render_html(findings),
+    }
+    for name, text in texts.items():
+        assert anomalies.CHAPTER.title in text, name
+        told = " ".join(text.replace("\N{NO-BREAK SPACE}", " ").split())
+        assert "8 KiB to 16 KiB take " in told, name
+        assert "between 32 KiB and 64 KiB time jumps up by " in told, name
+    assert len(anomalies.CHAPTER.lines(findings)) == 2
+    figure = build(anomalies.NAME, findings)
+    assert figure is not None
+    assert len(figure.panels) == 2
+    assert not {one.key.pattern for one in rows_of(findings, anomalies.NAME, CurveAnomaly)} & {Pattern.STREAM}
+
+
+def test_a_run_of_clean_curves_has_no_such_chapter(tmp_path: Path):
+    findings = findings_of(tmp_path / "run", lambda *_: 1.0)
+    assert anomalies.NAME not in findings.chapters
+    assert anomalies.CHAPTER.title not in render_terminal(findings, 120, color=False)
+
+
+def test_many_anomalies_are_a_few_lines(tmp_path: Path):
+    odd = {(layer, size): 1.3 for layer in (Layer.TCP, Layer.MPI) for size in (256, 8192, 65536)}
+    findings = findings_of(tmp_path / "run", lambda layer, size: odd.get((layer, size), 1.0))
+    assert len(rows_of(findings, anomalies.NAME, CurveAnomaly)) > anomalies.MOST_LINES
+    assert len(anomalies.CHAPTER.lines(findings)) == anomalies.MOST_LINES + 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,7 @@ from fabricbench.analysis.measured import CellMeasured, Side
 from fabricbench.model import Layer, Metric
 from fabricbench.pattern_facts import Family
 from fabricbench.patterns import PATTERNS
+from fabricbench.statistics.curves import Anomaly, Curve, anomalies
 from fabricbench.testbed.wire import (
     IP_HEADER_BYTES,
     RDMA_PATH_MTUS,
@@ -81,6 +82,17 @@ def curves_of(side: Side, patterns: Collection[object] | None = None) -> Iterato
             groups.setdefault(key.curve, []).append(cell)
     for key, cells in groups.items():
         yield MeasuredCurve(side, key, tuple(sorted(cells, key=lambda cell: cell.key.message_bytes)))
+
+
+def anomalies_of(curves: Sequence[MeasuredCurve], margin: float, level: float) -> list[list[Anomaly]]:
+    """Return the anomalies of each curve, those of all of them named together at `level` (an error: 0.05)."""
+    return anomalies([plain(one) for one in curves], margin, level)
+
+
+def plain(curve: MeasuredCurve) -> Curve:
+    """Return what statistics take of a curve."""
+    step = max(cell.step_share for cell in curve.cells)
+    return Curve(curve.sizes, curve.log_times, curve.is_expected, step)
 
 
 def log_time(cell: CellMeasured) -> Floats:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fabricbench.analysis.curves import MeasuredCurve, curves_of
+from fabricbench.analysis.curves import MeasuredCurve, anomalies_of, curves_of, plain
 from fabricbench.analysis.findings import CellKey, CellSummary, Findings, Interval
 from fabricbench.analysis.findings.thresholds import Threshold, ThresholdKind
 from fabricbench.analysis.material import Material
@@ -38,7 +38,7 @@ from fabricbench.report.words import (
     share_words,
     size_words,
 )
-from fabricbench.statistics.curves import Anomaly, Curve, anomalies, number_of_tests
+from fabricbench.statistics.curves import Anomaly, number_of_tests
 from fabricbench.table import table
 
 NAME = "anomalies"
@@ -103,11 +103,8 @@ class CurveAnomaly(Model):
 def find(material: Material) -> Found:
     """Return the anomalies of every curve, the one that costs most first."""
     curves = [curve for side in material.sides for curve in curves_of(side)]
-    plain = [
-        Curve(one.sizes, one.log_times, one.is_expected, max(cell.step_share for cell in one.cells)) for one in curves
-    ]
-    found = anomalies(plain, material.margin, 1.0 - material.level)
-    tests = number_of_tests(plain) if any(found) else 0
+    found = anomalies_of(curves, material.margin, 1.0 - material.level)
+    tests = number_of_tests([plain(one) for one in curves]) if any(found) else 0
     rows = [
         _row(curve, one, tests, material.confidence)
         for curve, of_curve in zip(curves, found, strict=True)

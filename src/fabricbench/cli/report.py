@@ -40,6 +40,7 @@ class FormatName(StrEnum):
     MARKDOWN = "markdown"
     LATEX = "latex"
     JSON = "json"
+    LOGGOPS = "loggops"
     CSV = "csv"
     TEXT = "text"
     SVG = "svg"

@@ -15,6 +15,7 @@ import vl_convert
 from pydantic_core import PydanticSerializationError
 
 from fabricbench.analysis.findings import Findings
+from fabricbench.chapters import loggops
 from fabricbench.errors import UsageError
 from fabricbench.printable import printable
 from fabricbench.report import latex, markdown
@@ -131,6 +132,7 @@ FORMATS: dict[str, Format | FigureFormat] = {
     "markdown": Format(".md", markdown.render, _markdown_files),
     "latex": Format(".tex", latex.render),
     "json": Format(".json", _json),
+    "loggops": Format(".loggops.json", loggops.as_json),
     "csv": Format(".csv", lambda findings: comparisons_csv(findings).encode(), _csv_files),
     "text": Format(".txt", lambda findings: render_terminal(findings, WIDTH, color=False).encode()),
     "svg": FigureFormat(".svg", lambda svg: with_fonts(svg).encode()),

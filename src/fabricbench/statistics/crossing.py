@@ -42,16 +42,20 @@ class Line:
         return np.asarray(np.log(np.where(times > 0, times, np.nan)), dtype=np.float64)
 
 
-def fit(sizes: Floats, log_times: Floats) -> Line:
-    """Return the line of each launch; `sizes` has the shape (sizes,), `log_times` (sizes, launches)."""
+def fit(sizes: Floats, log_times: Floats, weights: Floats | None = None) -> Line:
+    """Return the line of each launch; `sizes` has the shape (sizes,), `log_times` (sizes, launches).
+
+    `weights` are those of squares, one for each size (default: all alike).
+    """
     size = np.asarray(sizes, dtype=np.float64)[:, None]
     level = np.mean(log_times, axis=0)  # times of any unit become numbers about 1
     times = np.exp(log_times - level)
-    latency, per_byte = _solve(1.0 / times, size / times, np.ones_like(times))
+    weight = np.ones((len(size), 1)) if weights is None else np.sqrt(weights / np.max(weights))[:, None]
+    latency, per_byte = _solve(weight / times, weight * size / times, weight * np.ones_like(times))
     for _ in range(STEPS):
         fitted = latency + size * per_byte
         fitted = np.where(fitted > 0, fitted, np.nan)
-        more = _solve(1.0 / fitted, size / fitted, np.log(times / fitted))
+        more = _solve(weight / fitted, weight * size / fitted, weight * np.log(times / fitted))
         latency, per_byte = latency + more[0], per_byte + more[1]
     scale = np.exp(level)
     return Line(latency * scale, per_byte * scale)

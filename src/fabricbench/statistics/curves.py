@@ -283,18 +283,22 @@ def _stands_out(curve: Curve, slow: Anomaly, *, has_jump: bool) -> bool:
     least = OWN_SHARE * np.log1p(slow.excess)
     below, above = slow.first - 1, slow.last + 1
 
-    def beyond(size: int, end: int, slope_of: int) -> float:
-        """Return by how much (log) a size lies above the line through two, drawn on from one of them; a falling line is level."""
-        line = times[end] + max(float(_slope(times, sizes, slope_of)[()]), 0.0) * (sizes[size] - sizes[end])
-        return float("inf") if line <= 0 else float(logs[size] - np.log(line))
+    def drawn(size: int, end: int, slope_of: int) -> float:
+        """Return the time at a size on the line through two, drawn on from one of them; a falling line is level."""
+        return float(times[end] + max(float(_slope(times, sizes, slope_of)[()]), 0.0) * (sizes[size] - sizes[end]))
 
     has_near = below >= 1 and not curve.is_expected[below - 1]
     has_far = above + 1 < sizes.size and not curve.is_expected[above]
-    if has_near and beyond(slow.first, below, below - 1) < least:
+    if has_near and logs[slow.first] - np.log(drawn(slow.first, below, below - 1)) < least:
         return False
     if has_far:
-        return bool(beyond(slow.last, above, above) >= least)
-    return not has_jump or (has_near and beyond(above, below, below - 1) < least)
+        line = drawn(slow.last, above, above)
+        return bool(line <= 0 or logs[slow.last] - np.log(line) >= least)
+    if not has_jump or not has_near:
+        return not has_jump
+    # A start-up that is paid from a size on counts less and less against a message's time: what is left of it is told in time.
+    left, was = (times[size] - drawn(size, below, below - 1) for size in (above, slow.last))
+    return bool(left < OWN_SHARE * was)
 
 
 def _joined(found: Sequence[Anomaly]) -> list[Anomaly]:

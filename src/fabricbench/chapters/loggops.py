@@ -1,0 +1,222 @@
+"""LogGOPS parameters of each layer of a fabric, how well they predict sizes that were left out, and what company costs messages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fabricbench.analysis.findings import CellKey, Findings, Interval
+from fabricbench.analysis.findings.loggops import LogGops, Penalty
+from fabricbench.analysis.loggops import curve_fits, fits_of, parameters, penalties
+from fabricbench.analysis.material import Material
+from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, Records, rows_of
+from fabricbench.errors import UsageError
+from fabricbench.model import Layer, Metric
+from fabricbench.report.words import (
+    NOTHING,
+    PATTERN_WORDS,
+    factor_words,
+    in_report_order,
+    interval_words,
+    layer_words,
+    probe_words,
+    share_words,
+    size_words,
+    value_words,
+)
+from fabricbench.table import table
+
+NAME, FITS, PENALTIES = "loggops", "curve-fits", "penalties"
+METHOD = """
+LogGOPS (Culler 1993; Alexandrov 1995; Hoefler, Lichei, Rehm 2007): curves over message size as lines in pieces, each a start-up
+and a time for each byte, fitted launch by launch on the relative scale, none below 0; pieces end at jumps that stay and where
+the Bayesian criterion wants. L + 2o is the start-up of half a round trip, g that of a streamed message, G what each byte of a
+streamed one takes; o of a streamed message is at most g. Intervals are Student's over launches ({level}). Misfits are
+those of every other size, left out and predicted from the rest.
+"""
+TIME, RATE = Metric.ROUND_TRIP_TIME, Metric.THROUGHPUT
+
+
+def find(material: Material) -> Found:
+    """Return the parameters of each layer with a curve of ping-pongs, every fitted curve, and what messages take in company."""
+    fits = fits_of(material.sides, material.margin, 1.0 - material.level, material.confidence)
+    return {
+        NAME: tuple(row for one in fits for row in parameters(one)),
+        FITS: tuple(row for one in fits for row in curve_fits(one)),
+        PENALTIES: tuple(row for side in material.sides for row in penalties(side, material.confidence)),
+    }
+
+
+def tables(findings: Findings) -> NamedTables:
+    """Return the parameters, and the penalties of company."""
+    return [("Parameters of messages", _parameter_table(findings)), ("In company", _penalty_table(findings))]
+
+
+def _parameter_table(findings: Findings) -> Any:
+    found = sorted(rows_of(findings, NAME, LogGops), key=lambda one: in_report_order(one.key))
+    rows = [
+        (
+            _layer(one.key),
+            one.fabric,
+            _at_most(one.latency_and_overheads),
+            _at_most(one.gap),
+            NOTHING if one.overhead_most is None else value_words(TIME, one.overhead_most),
+            _rate(one.per_byte),
+            _rate(one.per_byte_lone),
+            ", ".join(f"{size_words(each.first_bytes)} to {size_words(each.last_bytes)}" for each in one.switches)
+            or NOTHING,
+            share_words(one.typical_misfit),
+            share_words(one.worst_misfit),
+        )
+        for one in found
+    ]
+    columns = (
+        "Layer",
+        "Fabric",
+        "L + 2o",
+        "g",
+        "o at most",
+        "1/G, streamed",
+        "1/G, lone",
+        "Switches",
+        "Misfit, typical",
+        "Misfit, worst",
+    )
+    spare = ("Misfit, typical", "o at most", "Switches", "1/G, lone")
+    made = table(columns, rows, range(2, 10), spare=spare, result="L + 2o")
+    return made.without(1) if len(findings.fabrics) == 1 else made
+
+
+def _layer(key: CellKey) -> str:
+    """Return `tcp, blocking, door=xdp`."""
+    return ", ".join((layer_words(key.layer, key.receive), *key.variant_words))
+
+
+def _at_most(one: Interval | None) -> str:
+    """Return a time with its interval; of one that may be 0 what it is at most."""
+    if one is None:
+        return NOTHING
+    return f"at most {value_words(TIME, one.high)}" if one.low == 0.0 and one.high else interval_words(TIME, one)
+
+
+def _rate(per_byte: Interval | None) -> str:
+    """Return what a time for each byte carries; of one that may be 0 at least."""
+    if per_byte is None or (not per_byte.value and not per_byte.high):
+        return NOTHING
+    if per_byte.low == 0.0 and per_byte.high:
+        return f"at least {value_words(RATE, 8e9 / per_byte.high)}"
+    low, high = (None if not end else 8e9 / end for end in (per_byte.high, per_byte.low))
+    return interval_words(RATE, Interval(value=8e9 / per_byte.value, low=low, high=high))
+
+
+def _penalty_table(findings: Findings) -> Any:
+    found = sorted(rows_of(findings, PENALTIES, Penalty), key=lambda one: in_report_order(one.key))
+    rows = [
+        (
+            probe_words(one.key),
+            size_words(one.key.message_bytes),
+            one.fabric,
+            PATTERN_WORDS[one.alone],
+            factor_words(one.factor),
+            f"{one.launches}",
+        )
+        for one in found
+    ]
+    columns = ("In company", "Message", "Fabric", "Alone", "Times as long", "Launches")
+    made = table(columns, rows, (1, 4, 5), spare=("Launches",), result="Times as long")
+    return made.without(2) if len(findings.fabrics) == 1 else made
+
+
+def lines(findings: Findings) -> Sequence[str]:
+    """Return of each fabric what a message takes in the layer nearest to users, and how well that predicts."""
+    top: dict[str, LogGops] = {}
+    for one in rows_of(findings, NAME, LogGops):
+        known = top.get(one.fabric)
+        if known is None or _height(one) > _height(known):
+            top[one.fabric] = one
+    return [_line(one) for one in top.values()]
+
+
+def _height(one: LogGops) -> int:
+    return list(Layer).index(one.key.layer)
+
+
+def _line(one: LogGops) -> str:
+    each = _rate(one.per_byte_lone)
+    carried = "" if each == NOTHING else f", and its bytes {each}"
+    held = ""
+    if one.typical_misfit is not None:
+        typical, worst = share_words(one.typical_misfit), share_words(one.worst_misfit)
+        held = f"; sizes that were left out are predicted within {worst} ({typical} in the median)"
+    return f"{one.fabric}, {_layer(one.key)}: a lone message takes {_at_most(one.latency_and_overheads)} one way{carried}{held}."
+
+
+def records(findings: Findings) -> Records:
+    """Return the rows of all three."""
+    return {name: findings.chapters.get(name, ()) for name in (NAME, FITS, PENALTIES)}
+
+
+UNITS: Mapping[str, str] = {
+    "start_up": "ns",
+    "per_byte": "ns/B",
+    "per_byte_lone": "ns/B",
+    "latency_and_overheads": "ns",
+    "gap": "ns",
+    "overhead_most": "ns",
+    "typical_misfit": "relative",
+    "worst_misfit": "relative",
+    "factor": "relative",
+}
+
+
+def as_json(findings: Findings) -> bytes:
+    """Return the parameters as a file of their own, for simulators and predictions: with units, intervals and provenance.
+
+    UsageError where there is none.
+    """
+    if not findings.chapters.get(NAME):
+        raise UsageError(
+            "these findings hold no LogGOPS parameters",
+            hint="measure ping-pongs of four sizes or more, and streams of the same layers, in three launches or more",
+        )
+    told = {
+        "format": "fabricbench-loggops",
+        "version": 1,
+        "campaign": findings.campaign,
+        "testbed": findings.testbed,
+        "started": findings.started,
+        "runs": list(findings.run_directories),
+        "confidence": findings.confidence,
+        "units": dict(UNITS),
+        "fabrics": [
+            {
+                "name": fabric.name,
+                "numbers": "measured" if fabric.mark is None else fabric.mark.value,
+                "path": fabric.proof.value,
+                "line_rate_bit_s": fabric.line_rate_bit_s,
+                "parameters": _of(findings, NAME, fabric.name),
+                "curves": _of(findings, FITS, fabric.name),
+                "penalties": _of(findings, PENALTIES, fabric.name),
+            }
+            for fabric in findings.fabrics
+        ],
+    }
+    return (json.dumps(told, indent=1) + "\n").encode()
+
+
+def _of(findings: Findings, name: str, fabric: str) -> list[Mapping[str, Any]]:
+    return [row for row in findings.chapters.get(name, ()) if row["fabric"] == fabric]
+
+
+CHAPTER = Chapter(
+    name=NAME,
+    title="What messages are made of: LogGOPS",
+    needs="ping-pongs of four sizes or more",
+    find=find,
+    method=METHOD,
+    tables=tables,
+    lines=lines,
+    records=records,
+    on_page=OnPage(entry="LogGOPS", is_open=False),
+)

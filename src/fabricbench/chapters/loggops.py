@@ -32,7 +32,7 @@ METHOD = """
 LogGOPS (Culler 1993; Alexandrov 1995; Hoefler, Lichei, Rehm 2007): curves over message size as lines in pieces, each a start-up
 and a time for each byte, fitted launch by launch on the relative scale, none below 0; pieces end at jumps that stay and where
 the Bayesian criterion wants. L + 2o is the start-up of half a round trip, g that of a streamed message, G what each byte of a
-streamed one takes; o of a streamed message is at most g. Intervals are Student's over launches ({level}). Misfits are
+streamed one takes; o of a streamed message is at most g. Shown are medians over launches with their {level} intervals. Misfits are
 those of every other size, left out and predicted from the rest.
 """
 TIME, RATE = Metric.ROUND_TRIP_TIME, Metric.THROUGHPUT

@@ -1,7 +1,7 @@
 """Curves over message size as straight lines in pieces: a start-up and a time for each byte between sizes where a protocol changes.
 
 Each piece is Hockney's line, by least squares on logarithms (`crossing.fit`), launch by launch; sizes whose launches scatter weigh
-less. Where pieces end is found on the mean over launches by dynamic programming, as many as the Bayesian information criterion
+less. Where pieces end is found on the medians over launches by dynamic programming, as many as the Bayesian information criterion
 wants (Bai and Perron, J. Applied Econometrics 18 (2003), for the algorithm); what the scatter of launches explains buys none.
 How far such a curve may be believed between the sizes that it was made of, sizes say that it was not made of: every other one is
 left out and predicted.
@@ -14,10 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from fabricbench.statistics.crossing import fit
-from fabricbench.statistics.order import Estimate
+from fabricbench.statistics.order import Estimate, median_interval
 from fabricbench.statistics.ratios import MINIMUM_LAUNCHES
 
 Floats = NDArray[np.float64]
@@ -30,13 +29,15 @@ FEWEST_OF_PIECE = 2
 MOST_PIECES = 5
 LEAST_SCATTER = 0.01
 """Of log times: lines that miss by less are no worse for it, and pieces are not bought with it."""
+MEDIAN_VARIANCE = np.pi / 2.0
+"""Of the median of normal values, times that of their mean."""
 PARAMETERS = 3
 """Of a piece: its line, and where it ends."""
 
 
 @dataclass(frozen=True)
 class Piece:
-    """The sizes with the indices `first` to `last`, their start-up and time for each byte: means over launches, never below 0."""
+    """The sizes with the indices `first` to `last`, their start-up and time for each byte: medians over launches, never below 0."""
 
     first: int
     last: int
@@ -78,7 +79,7 @@ def pieces_of(sizes: Floats, log_times: Floats, confidence: float, jumps: Collec
 
 
 def predicted(sizes: Floats, log_times: Floats, wanted: Floats) -> Floats:
-    """Return the log times, of the mean over launches, that a curve in pieces predicts for other sizes."""
+    """Return the log times, of medians over launches, that a curve in pieces predicts for other sizes."""
     return _predict(sizes, log_times, _starts(sizes, log_times, ()), wanted)
 
 
@@ -86,46 +87,48 @@ def _piece(sizes: Floats, log_times: Floats, first: int, last: int, confidence: 
     inside = slice(first, last + 1)
     if last == first:  # a size alone between two jumps has a time and no slope
         nothing = Estimate(0.0, 0.0, None)
-        return Piece(first, last, _mean(np.exp(log_times[first]), confidence), nothing)
-    line = fit(sizes[inside], log_times[inside], _weights(log_times[inside], 1))
+        return Piece(first, last, _median(np.exp(log_times[first]), confidence), nothing)
+    part, logs = sizes[inside], log_times[inside]
+    weights = _weights(logs, 1)
+    line = fit(part, logs, weights)
     is_fitted = ~np.isnan(line.latency)
-    start_up, per_byte = (_mean(values[is_fitted], confidence) for values in (line.latency, line.per_byte))
+    start_up, per_byte = (_median(values[is_fitted], confidence) for values in (line.latency, line.per_byte))
     # What is 0 at best may be as much as its interval says; the other one is that of a line without it.
     if start_up.value == 0.0:
-        per_byte = _mean(_proportional(sizes[inside], log_times[inside]), confidence)
+        proportional = np.average(logs - np.log(part)[:, None], axis=0, weights=weights)
+        per_byte = _median(np.exp(proportional), confidence)
     elif per_byte.value == 0.0:
-        start_up = _mean(np.exp(log_times[inside].mean(axis=0)), confidence)
+        start_up = _median(np.exp(np.average(logs, axis=0, weights=weights)), confidence)
     return Piece(first, last, start_up, per_byte)
 
 
-def _proportional(sizes: Floats, log_times: Floats) -> Floats:
-    """Return the time for each byte of lines through 0."""
-    return np.asarray(np.exp((log_times - np.log(sizes)[:, None]).mean(axis=0)), dtype=np.float64)
-
-
-def _mean(values: Floats, confidence: float) -> Estimate:
-    """Return the mean over launches with Student's interval, none of it below 0."""
-    mean = float(values.mean()) if values.size else float("nan")
-    if values.size < MINIMUM_LAUNCHES:
-        return Estimate(max(mean, 0.0), None, None)
-    half = special.stdtrit(values.size - 1, 0.5 + confidence / 2.0) * values.std(ddof=1) / np.sqrt(values.size)
-    return Estimate(max(mean, 0.0), max(mean - float(half), 0.0), max(mean + float(half), 0.0))
+def _median(values: Floats, confidence: float) -> Estimate:
+    """Return the median over launches with its interval, none of it below 0: disturbed launches move a mean."""
+    found = median_interval(values, confidence)
+    low, high = (None if end is None else max(end, 0.0) for end in (found.low, found.high))
+    return Estimate(max(found.value, 0.0), low, high)
 
 
 def _weights(log_times: Floats, launches: int) -> Floats:
-    """Return the reciprocal variances of each size's mean over so many launches, beside what lines may miss by.
+    """Return the reciprocal variances of each size's median over so many launches, beside what lines may miss by.
 
     Every launch's own level, which all sizes share, is no scatter.
     """
     if log_times.shape[1] < 2:
         return np.full(log_times.shape[0], LEAST_SCATTER**-2)
     centred = log_times - np.median(log_times, axis=0)
-    return np.asarray(1.0 / (LEAST_SCATTER**2 + centred.var(axis=1, ddof=1) / launches), dtype=np.float64)
+    return np.asarray(1.0 / (LEAST_SCATTER**2 + MEDIAN_VARIANCE * _spread(centred) ** 2 / launches), dtype=np.float64)
+
+
+def _spread(centred: Floats) -> Floats:
+    """Return the deviation of each row, by its median absolute one: 1.4826 times that, of normal values."""
+    middle = np.median(centred, axis=1, keepdims=True)
+    return np.asarray(1.4826 * np.median(np.abs(centred - middle), axis=1), dtype=np.float64)
 
 
 def _starts(sizes: Floats, log_times: Floats, jumps: Collection[int]) -> list[int]:
     """Return the index of the first size of each piece."""
-    mean, weights = log_times.mean(axis=1), _weights(log_times, log_times.shape[1])
+    median, weights = np.median(log_times, axis=1), _weights(log_times, log_times.shape[1])
     count = sizes.size
     costs = np.full((count, count + 1), np.inf)  # of a piece from a size on, up to but without another
     for first in range(count):
@@ -133,8 +136,8 @@ def _starts(sizes: Floats, log_times: Floats, jumps: Collection[int]) -> list[in
             is_whole = end - first >= FEWEST_OF_PIECE or (first in (0, *jumps) and end in (*jumps, count))
             if is_whole and not any(first < jump < end for jump in jumps):
                 inside = slice(first, end)
-                start_up, per_byte = _line(sizes[inside], mean[inside], weights[inside])
-                left = mean[inside] - np.log(start_up + per_byte * sizes[inside])
+                start_up, per_byte = _line(sizes[inside], median[inside], weights[inside])
+                left = median[inside] - np.log(start_up + per_byte * sizes[inside])
                 costs[first, end] = float(np.sum(weights[inside] * left**2))
     nothing: tuple[float, list[int]] = (np.inf, [])
     best = [(0.0, nothing[1]), *[nothing] * count]  # of all sizes before an index
@@ -167,7 +170,7 @@ def _line(sizes: Floats, logs: Floats, weights: Floats) -> tuple[float, float]:
 
 def _predict(sizes: Floats, log_times: Floats, starts: list[int], wanted: Floats) -> Floats:
     """Return what pieces predict of other sizes: one between two pieces belongs to the nearer, by the ratio of sizes."""
-    mean, weights = log_times.mean(axis=1), _weights(log_times, log_times.shape[1])
+    median, weights = np.median(log_times, axis=1), _weights(log_times, log_times.shape[1])
     ends = [*starts[1:], sizes.size]
     borders = [np.sqrt(sizes[end - 1] * sizes[end]) for end in ends[:-1]]
     which = np.searchsorted(borders, wanted, side="right")
@@ -175,7 +178,7 @@ def _predict(sizes: Floats, log_times: Floats, starts: list[int], wanted: Floats
     for piece, (first, end) in enumerate(zip(starts, ends, strict=True)):
         mine = which == piece
         if mine.any():
-            start_up, per_byte = _line(sizes[first:end], mean[first:end], weights[first:end])
+            start_up, per_byte = _line(sizes[first:end], median[first:end], weights[first:end])
             found[mine] = np.log(start_up + per_byte * wanted[mine])
     return found
 
@@ -184,5 +187,5 @@ def _left_out(sizes: Floats, log_times: Floats) -> Floats:
     """Return the log errors of predicting every other size from the rest; the first and last are never left out."""
     left = np.arange(1, sizes.size - 1, 2)
     used = np.setdiff1d(np.arange(sizes.size), left)
-    error: Floats = log_times[left].mean(axis=1) - predicted(sizes[used], log_times[used], sizes[left])
+    error: Floats = np.median(log_times[left], axis=1) - predicted(sizes[used], log_times[used], sizes[left])
     return error

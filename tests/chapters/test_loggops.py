@@ -64,7 +64,7 @@ def test_parameters_of_each_layer_are_those_that_were_put_in(findings: Findings)
     assert tcp.latency_and_overheads.value == pytest.approx(EMPTY_NS, rel=0.02)
     assert tcp.per_byte_lone.value == pytest.approx(PER_BYTE_NS, rel=0.03)
     assert tcp.gap is not None
-    assert tcp.gap.value == pytest.approx(GAP_NS, rel=0.05)
+    assert (tcp.gap_bytes, tcp.gap.value) == (64, pytest.approx(GAP_NS, rel=0.02))
     assert tcp.overhead_most == tcp.gap.high
     assert tcp.per_byte is not None
     assert tcp.per_byte.value == pytest.approx(STREAMED_NS, rel=0.02)

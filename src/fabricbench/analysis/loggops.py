@@ -2,8 +2,9 @@
 
 LogP (Culler et al., PPoPP 1993) with a gap for each byte (Alexandrov et al., SPAA 1995), and sizes at which the protocol changes;
 how parameters are told from curves over size: Hoefler, Lichei, Rehm, "Low-overhead LogGP parameter assessment for modern
-interconnection networks" (IPDPS 2007). A ping-pong shows L + 2o and no part of it alone, so that is what is told; the gap of
-small streamed messages bounds the o of these, as a processor that sends or receives one spends o on each.
+interconnection networks" (IPDPS 2007). A ping-pong shows L + 2o and no part of it alone, so that is what is told. The time from one
+of the smallest streamed messages to the next bounds their g and their o, as a processor that sends or receives one spends o on it;
+what a line says of a message of no bytes does not, for streams are bound by messages or by bytes rather than by the sum of both.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from fabricbench.analysis.curves import MeasuredCurve, anomalies_of, curves_of, 
 from fabricbench.analysis.findings import CellKey, Interval
 from fabricbench.analysis.findings.loggops import CurveFit, CurvePiece, FitOf, LogGops, Penalty, ProtocolSwitch
 from fabricbench.analysis.measured import CellMeasured, Side
-from fabricbench.analysis.summary import geometric_mean, interval
+from fabricbench.analysis.summary import geometric_mean, interval, over_launches
 from fabricbench.model import Metric, Pattern
 from fabricbench.statistics.curves import Kind
 from fabricbench.statistics.segments import Pieces, pieces_of
@@ -61,6 +62,8 @@ def fits_of(sides: Sequence[Side], margin: float, level: float, confidence: floa
     """Return the curves of every side in pieces, which end where time jumps up for good (`statistics.curves`)."""
     found: list[Fits] = []
     curves = [curve for side in sides for curve in curves_of(side)]
+    if not any(curve.key.pattern in OF and len(curve.cells) >= FEWEST_SIZES for curve in curves):
+        return []
     odd = anomalies_of(curves, margin, level)
     for side in sides:
         mine: dict[CellKey, tuple[MeasuredCurve, Pieces, tuple[int, ...]]] = {}
@@ -105,14 +108,14 @@ def _whole_launches(curve: MeasuredCurve) -> int:
     return int(np.count_nonzero(~np.isnan(curve.log_times).any(axis=0)))
 
 
-def parameters(fits: Fits) -> Iterator[LogGops]:
+def parameters(fits: Fits, confidence: float) -> Iterator[LogGops]:
     """Yield the parameters of each layer of a side that has a curve of ping-pongs."""
     for key, (curve, pieces, jumps) in fits.curves.items():
         if key.pattern is not Pattern.PINGPONG:
             continue
         stream = fits.curves.get(key.model_copy(update={"pattern": Pattern.STREAM, "metric": Metric.THROUGHPUT}))
         one_way = interval(pieces.pieces[0].start_up)
-        gap = None if stream is None else _told(interval(stream[1].pieces[0].start_up))
+        gap = None if stream is None else over_launches(np.exp(stream[0].log_times[0]), confidence)
         sizes = [int(size) for size in curve.sizes]
         yield LogGops(
             fabric=fits.side.name,
@@ -121,6 +124,7 @@ def parameters(fits: Fits) -> Iterator[LogGops]:
             latency_and_overheads=one_way,
             overhead_most=None if gap is None else gap.high,
             gap=gap,
+            gap_bytes=None if stream is None else int(stream[0].sizes[0]),
             per_byte=None if stream is None else _told(interval(stream[1].pieces[-1].per_byte)),
             per_byte_lone=interval(pieces.pieces[-1].per_byte),
             switches=tuple(ProtocolSwitch(first_bytes=sizes[one - 1], last_bytes=sizes[one]) for one in jumps),

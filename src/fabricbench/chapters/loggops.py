@@ -25,15 +25,15 @@ from fabricbench.report.words import (
     size_words,
     value_words,
 )
-from fabricbench.table import table
+from fabricbench.table import Table, table
 
 NAME, FITS, PENALTIES = "loggops", "curve-fits", "penalties"
 METHOD = """
 LogGOPS (Culler 1993; Alexandrov 1995; Hoefler, Lichei, Rehm 2007): curves over message size as lines in pieces, each a start-up
 and a time for each byte, fitted launch by launch on the relative scale, none below 0; pieces end at jumps that stay and where
-the Bayesian criterion wants. L + 2o is the start-up of half a round trip, g that of a streamed message, G what each byte of a
-streamed one takes; o of a streamed message is at most g. Shown are medians over launches with their {level} intervals. Misfits are
-those of every other size, left out and predicted from the rest.
+the Bayesian criterion wants. L + 2o is the start-up of half a round trip, G what each byte of a large streamed message takes; g and
+o of a streamed message are no more than the time from one of the smallest to the next. Shown are medians over launches with
+their {level} intervals. Misfits are those of every other size, left out and predicted from the rest.
 """
 TIME, RATE = Metric.ROUND_TRIP_TIME, Metric.THROUGHPUT
 
@@ -42,7 +42,7 @@ def find(material: Material) -> Found:
     """Return the parameters of each layer with a curve of ping-pongs, every fitted curve, and what messages take in company."""
     fits = fits_of(material.sides, material.margin, 1.0 - material.level, material.confidence)
     return {
-        NAME: tuple(row for one in fits for row in parameters(one)),
+        NAME: tuple(row for one in fits for row in parameters(one, material.confidence)),
         FITS: tuple(row for one in fits for row in curve_fits(one)),
         PENALTIES: tuple(row for side in material.sides for row in penalties(side, material.confidence)),
     }
@@ -53,14 +53,14 @@ def tables(findings: Findings) -> NamedTables:
     return [("Parameters of messages", _parameter_table(findings)), ("In company", _penalty_table(findings))]
 
 
-def _parameter_table(findings: Findings) -> Any:
+def _parameter_table(findings: Findings) -> Table:
     found = sorted(rows_of(findings, NAME, LogGops), key=lambda one: in_report_order(one.key))
     rows = [
         (
             _layer(one.key),
             one.fabric,
             _at_most(one.latency_and_overheads),
-            _at_most(one.gap),
+            _gap(one),
             NOTHING if one.overhead_most is None else value_words(TIME, one.overhead_most),
             _rate(one.per_byte),
             _rate(one.per_byte_lone),
@@ -75,7 +75,7 @@ def _parameter_table(findings: Findings) -> Any:
         "Layer",
         "Fabric",
         "L + 2o",
-        "g",
+        "g at most",
         "o at most",
         "1/G, streamed",
         "1/G, lone",
@@ -91,6 +91,11 @@ def _parameter_table(findings: Findings) -> Any:
 def _layer(key: CellKey) -> str:
     """Return `tcp, blocking, door=xdp`."""
     return ", ".join((layer_words(key.layer, key.receive), *key.variant_words))
+
+
+def _gap(one: LogGops) -> str:
+    """Return `3.4 µs (3.2 to 3.5 µs), 64 B`."""
+    return NOTHING if one.gap is None else f"{interval_words(TIME, one.gap)}, {size_words(one.gap_bytes)}"
 
 
 def _at_most(one: Interval | None) -> str:
@@ -110,22 +115,26 @@ def _rate(per_byte: Interval | None) -> str:
     return interval_words(RATE, Interval(value=8e9 / per_byte.value, low=low, high=high))
 
 
-def _penalty_table(findings: Findings) -> Any:
-    found = sorted(rows_of(findings, PENALTIES, Penalty), key=lambda one: in_report_order(one.key))
+def _penalty_table(findings: Findings) -> Table:
+    """A row for each pattern of a fabric: its smallest message and its largest; files have all."""
+    groups: dict[tuple[str, CellKey], list[Penalty]] = {}
+    for one in sorted(rows_of(findings, PENALTIES, Penalty), key=lambda one: in_report_order(one.key)):
+        groups.setdefault((one.fabric, one.key.curve), []).append(one)
     rows = [
         (
-            probe_words(one.key),
-            size_words(one.key.message_bytes),
-            one.fabric,
-            PATTERN_WORDS[one.alone],
-            factor_words(one.factor),
-            f"{one.launches}",
+            probe_words(group[0].key),
+            fabric,
+            PATTERN_WORDS[group[0].alone],
+            f"{size_words(group[0].key.message_bytes)} to {size_words(group[-1].key.message_bytes)}",
+            factor_words(group[0].factor),
+            factor_words(group[-1].factor),
+            f"{group[0].launches}",
         )
-        for one in found
+        for (fabric, _), group in groups.items()
     ]
-    columns = ("In company", "Message", "Fabric", "Alone", "Times as long", "Launches")
-    made = table(columns, rows, (1, 4, 5), spare=("Launches",), result="Times as long")
-    return made.without(2) if len(findings.fabrics) == 1 else made
+    columns = ("In company", "Fabric", "Alone", "Messages", "Times as long, smallest", "Largest", "Launches")
+    made = table(columns, rows, (3, 4, 5, 6), spare=("Launches",), result="Largest")
+    return made.without(1) if len(findings.fabrics) == 1 else made
 
 
 def lines(findings: Findings) -> Sequence[str]:

@@ -54,9 +54,9 @@ class LogGops(Model):
     """The parameters of one layer of a fabric, times in ns, of each byte in ns/B. `key` is that of its curve of ping-pongs.
 
     `latency_and_overheads` is L + 2o, what the smallest messages take one way; the two cannot be told apart. `per_byte_lone` is
-    what each byte of a large lone message adds, `per_byte` (G) of a streamed one, `gap` (g) the time from one small streamed
-    message to the next, and `overhead_most` what o of such a message is at most, as a processor spends it on each; a lone
-    message may wake a sleeping receiver beside. None: not measured, or data do not tell.
+    what each byte of a large lone message adds, `per_byte` (G) of a streamed one. `gap` is the time from one streamed message of
+    `gap_bytes`, the smallest, to the next: g is no more. `overhead_most` is its upper end: so is o of such a message, as a
+    processor spends it on each; a lone one may wake a sleeping receiver beside. None: not measured, or data do not tell.
     """
 
     fabric: str
@@ -65,6 +65,7 @@ class LogGops(Model):
     latency_and_overheads: Interval
     overhead_most: float | None
     gap: Interval | None
+    gap_bytes: int | None
     per_byte: Interval | None
     per_byte_lone: Interval
     switches: tuple[ProtocolSwitch, ...]

@@ -1,4 +1,4 @@
-"""Whether LogGOPS parameters are what a lab was told: `python -m benchmarks.loggops [--keep RUNDIR] [--blocks 8]`.
+"""Whether LogGOPS parameters are what a lab was told: `python -m benchmarks.loggops [--output RUNDIR | --read RUNDIR]`.
 
 Two fabrics of one lab are alike but for their delay. The rate is that of 1/G, set against what TCP may carry at the rate that was
 told; the delay is the difference of both fabrics' L + 2o, for hosts are in both. Curves of ping-pong and exchange say how far sizes
@@ -24,7 +24,7 @@ from fabricbench.record.store import Run
 
 LAB = "curves-loggops"
 RATE_BIT_S = 200e6
-NEAR_NS, FAR_NS = 100e3, 2_100e3
+NEAR_NS, FAR_NS = 100e3, 10_100e3
 """Of a link; a path has two."""
 LARGEST = 131072
 CAMPAIGN = """
@@ -57,18 +57,19 @@ def fabricbench(*arguments: str) -> None:
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=sys.stderr, timeout=3600)
 
 
-def measure(directory: Path, blocks: int) -> None:
+def measure(output: Path, blocks: int) -> None:
     fabrics = [
         f"{name}=myrinet:rate={RATE_BIT_S / 1e6:g}Mbit/s,delay={delay / 1e3:g}us"
         for name, delay in (("near", NEAR_NS), ("far", FAR_NS))
     ]
-    campaign = directory / "loggops.toml"
-    campaign.write_text(CAMPAIGN.format(blocks=blocks))
-    fabricbench("lab", "up", LAB, "--nodes", "2", "--fabric", fabrics[0], "--fabric", fabrics[1])
-    try:
-        fabricbench("run", str(campaign), "--testbed", f"lab:{LAB}", "-o", str(directory / "run"))
-    finally:
-        fabricbench("lab", "down", LAB)
+    with tempfile.TemporaryDirectory() as folder:
+        campaign = Path(folder) / "loggops.toml"
+        campaign.write_text(CAMPAIGN.format(blocks=blocks))
+        fabricbench("lab", "up", LAB, "--nodes", "2", "--fabric", fabrics[0], "--fabric", fabrics[1])
+        try:
+            fabricbench("run", str(campaign), "--testbed", f"lab:{LAB}", "-o", str(output))
+        finally:
+            fabricbench("lab", "down", LAB)
 
 
 def show(run: Run, findings: Findings) -> None:
@@ -103,16 +104,15 @@ def difference(far: LogGops, near: LogGops) -> Interval:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--keep", type=Path, help="a run of this benchmark to read again")
+    parser.add_argument("--output", type=Path, help="where the run is kept")
+    parser.add_argument("--read", type=Path, help="a run of this benchmark, to be shown again")
     parser.add_argument("--blocks", type=int, default=8)
     options = parser.parse_args()
-    if options.keep is None:
-        with tempfile.TemporaryDirectory() as folder:
-            measure(Path(folder), options.blocks)
-            run = Run.open(Path(folder) / "run")
-            show(run, analyse([run]))
-    else:
-        run = Run.open(options.keep)
+    with tempfile.TemporaryDirectory() as folder:
+        output = options.read or options.output or Path(folder) / "run"
+        if options.read is None:
+            measure(output, options.blocks)
+        run = Run.open(output)
         show(run, analyse([run]))
     print(f"\nload average {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
 

@@ -109,11 +109,13 @@ def anomalies(curves: Sequence[Curve], margin: float, level: float) -> list[list
     """Return the anomalies of each curve, in the order of sizes: any of clean curves with probability `level` at most."""
     margin = max(margin, LEAST_MARGIN)
     suspects = _suspects(curves, margin)
-    adjusted = holm(np.array([one.p_value for _, one in suspects]))
+    adjusted = holm(np.array([one.p_value for _, one, _ in suspects]))
     shown: list[list[Anomaly]] = [[] for _ in curves]
-    for (curve, one), p_value in zip(suspects, adjusted, strict=True):
+    for (curve, one, excess), p_value in zip(suspects, adjusted, strict=True):
         if p_value < level:
-            shown[curve].append(replace(one, p_value=float(p_value)))
+            shown[curve].append(
+                replace(one, p_value=float(p_value), of_launches=tuple(excess[~np.isnan(excess)].tolist()))
+            )
     return [_each_once(curve, found) for curve, found in zip(curves, shown, strict=True)]
 
 
@@ -127,36 +129,35 @@ def _is_long_enough(curve: Curve) -> bool:
     return curve.sizes.size >= FEWEST_SIZES and launches >= FEWEST_PAIRS
 
 
-def _suspects(curves: Sequence[Curve], margin: float) -> list[tuple[int, Anomaly]]:
-    """Return everything that is tested, by the number of its curve, each with its own p-value."""
+def _suspects(curves: Sequence[Curve], margin: float) -> list[tuple[int, Anomaly, Floats]]:
+    """Return everything that is tested, by the number of its curve, each with its own p-value and the excess of each launch."""
     tried: dict[Kind, list[Tried]] = {}
-    found: list[tuple[int, Anomaly]] = []
+    found: list[tuple[int, Anomaly, Floats]] = []
     for number, curve in enumerate(curves):
         if _is_long_enough(curve):
             with np.errstate(invalid="ignore", divide="ignore"):
                 for kind, first, last, excesses in (*_slow(curve), *_jumps(curve), *_neighbours(curve)):
                     tried.setdefault(kind, []).append((number, first, last, excesses))
             own = _own(curve)
-            found += [(number, one) for one in (*_groups(own, margin), *_drifts(own, margin))]
+            found += [(number, one, np.empty(0)) for one in (*_groups(own, margin), *_drifts(own, margin))]
     for kind, of_kind in tried.items():
+        parts = [_rows(of_kind, part) for part in range(len(of_kind[0][3]))]
+        rounding = Rounding.of(AMPLIFIED * np.array([curves[number].step for number, *_ in of_kind]))
         # Where there are several excesses each has to show it: an intersection-union test (Berger, Technometrics 24 (1982)).
-        p_values = np.max([_p_values(curves, of_kind, part, margin) for part in range(len(of_kind[0][3]))], axis=0)
-        for (number, first, last, excesses), p_value in zip(of_kind, p_values, strict=True):
-            told = excesses[0][~np.isnan(excesses[0])]
-            mean = float(told.mean()) if told.size else float("nan")
-            of_launches = tuple(told.tolist())
-            found.append((number, Anomaly(kind, first, last, float(np.expm1(mean)), float(p_value), of_launches)))
+        p_values = np.max([moderated_exceeding(rows, margin, rounding) for rows in parts], axis=0)
+        count = np.count_nonzero(~np.isnan(parts[0]), axis=1)
+        means = np.nansum(parts[0], axis=1) / np.maximum(count, 1)
+        for (number, first, last, excesses), p_value, mean in zip(of_kind, p_values, means, strict=True):
+            found.append((number, Anomaly(kind, first, last, float(np.expm1(mean)), float(p_value)), excesses[0]))
     return found
 
 
-def _p_values(curves: Sequence[Curve], tried: Sequence[Tried], part: int, margin: float) -> Floats:
-    """Return the p-values of one excess of each: those of one kind scatter alike as far as `moderated` finds."""
-    rounding = Rounding.of(AMPLIFIED * np.array([curves[number].step for number, *_ in tried]))
-    most = max(excesses[part].size for *_, excesses in tried)
-    rows = np.full((len(tried), most), np.nan)
+def _rows(tried: Sequence[Tried], part: int) -> Floats:
+    """Return one excess of each, shape (tests, launches): those of one kind scatter alike as far as `moderated` finds."""
+    rows = np.full((len(tried), max(excesses[part].size for *_, excesses in tried)), np.nan)
     for row, (*_, excesses) in zip(rows, tried, strict=True):
         row[: excesses[part].size] = excesses[part]
-    return moderated_exceeding(rows, margin, rounding)
+    return rows
 
 
 Of = tuple[Kind, int, int, tuple[Floats, ...]]
@@ -175,7 +176,7 @@ def _slow(curve: Curve) -> Iterator[Of]:
             inside = slice(first, above)
             share = ((sizes[inside] - sizes[below]) / (sizes[above] - sizes[below]))[:, None]
             line = (1.0 - share) * times[below] + share * times[above]
-            yield Kind.SLOW, first, above - 1, (np.mean(curve.log_times[inside] - np.log(line), axis=0),)
+            yield Kind.SLOW, first, above - 1, ((curve.log_times[inside] - np.log(line)).sum(axis=0) / width,)
 
 
 def _jumps(curve: Curve) -> Iterator[Of]:
@@ -235,19 +236,23 @@ def _groups(rows: Floats, margin: float) -> Iterator[Anomaly]:
 
 def _drifts(rows: Floats, margin: float) -> Iterator[Anomaly]:
     """Yield the change from the first launch to the last by least squares, tested by Student's t against the margin, either way."""
-    for size, row in enumerate(rows):
-        place = np.flatnonzero(~np.isnan(row)).astype(np.float64)
-        values, freedom = row[~np.isnan(row)], place.size - 2
-        if freedom < 1:
-            continue
-        place = (place - place.mean()) / (place[-1] - place[0])
-        squares = float(place @ place)
-        change = float(place @ values) / squares
-        left = values - values.mean() - change * place
-        error = np.sqrt(float(left @ left) / freedom / squares)
-        beyond = abs(change) - np.log1p(margin)
-        one_sided = float(special.stdtr(freedom, -beyond / error)) if error > 0 else float(beyond <= 0)
-        yield Anomaly(Kind.DRIFT, size, size, float(np.expm1(change)), min(1.0, 2.0 * one_sided))
+    is_there = ~np.isnan(rows)
+    count = is_there.sum(axis=1)
+    place = np.where(is_there, np.arange(rows.shape[1], dtype=np.float64), 0.0)
+    last = rows.shape[1] - 1 - np.argmax(is_there[:, ::-1], axis=1)
+    span = np.maximum(last - np.argmax(is_there, axis=1), 1)
+    many = np.maximum(count, 1)[:, None]
+    place = np.where(is_there, (place - place.sum(axis=1, keepdims=True) / many) / span[:, None], 0.0)
+    values = np.where(is_there, rows, 0.0)
+    centred = np.where(is_there, values - values.sum(axis=1, keepdims=True) / many, 0.0)
+    squares, freedom = (place**2).sum(axis=1), np.maximum(count - 2, 1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        change = (place * centred).sum(axis=1) / squares
+        error = np.sqrt(((centred - change[:, None] * place) ** 2).sum(axis=1) / freedom / squares)
+        statistic = (np.abs(change) - np.log1p(margin)) / error
+    p_values = np.minimum(2.0 * special.stdtr(freedom, -statistic), 1.0)
+    for size in np.flatnonzero(count > 2):
+        yield Anomaly(Kind.DRIFT, int(size), int(size), float(np.expm1(change[size])), float(p_values[size]))
 
 
 def _each_once(curve: Curve, shown: Sequence[Anomaly]) -> list[Anomaly]:

@@ -184,20 +184,23 @@ def two_groups(rows: Floats, least_gap: float = LEAST_GAP) -> Groups:
     """
     p_value, gap = np.full(len(rows), np.nan), np.full(len(rows), np.nan)
     is_high = np.zeros(rows.shape, dtype=np.bool_)
-    for row, values in enumerate(rows):
-        is_there = ~np.isnan(values)
-        there = values[is_there]
-        if there.size < FEWEST_LAUNCHES:
+    counts = (~np.isnan(rows)).sum(axis=1)
+    for count in np.unique(counts[counts >= FEWEST_LAUNCHES]):
+        mine = np.flatnonzero(counts == count)
+        values = np.sort(rows[mine], axis=1)[:, :count]
+        has_spread = values[:, -1] > values[:, 0]
+        p_value[mine], gap[mine] = 1.0, 0.0
+        mine, values = mine[has_spread], values[has_spread]
+        if not mine.size:
             continue
-        is_upper = _split(there) if there.max() > there.min() else np.zeros(there.size, dtype=np.bool_)
-        few = min(int(is_upper.sum()), int((~is_upper).sum()))
-        gap[row] = there[is_upper].mean() - there[~is_upper].mean() if few else 0.0
-        is_high[row, is_there] = is_upper
-        if few < 2 or gap[row] < least_gap:
-            p_value[row] = 1.0
-            continue
-        gain = _gains(np.sort(there)[None]).max(axis=1)
-        p_value[row] = _upper_tail(_null(there.size)[0], gain)[0]
+        gains = _gains(values)
+        cut = np.argmax(gains, axis=1) + 1
+        below = np.take_along_axis(np.cumsum(values, axis=1), cut[:, None] - 1, axis=1)[:, 0]
+        gap[mine] = (values.sum(axis=1) - below) / (count - cut) - below / cut
+        is_high[mine] = rows[mine] >= np.take_along_axis(values, cut[:, None], axis=1)
+        is_apart = (np.minimum(cut, count - cut) >= 2) & (gap[mine] >= least_gap)
+        if is_apart.any():
+            p_value[mine[is_apart]] = _upper_tail(_null(int(count))[0], gains.max(axis=1)[is_apart])
     return Groups(p_value, gap, is_high)
 
 

@@ -41,7 +41,10 @@ def test_slow_sizes_and_a_jump_are_named_with_what_lies_there(tmp_path: Path):
         told = " ".join(text.replace("\N{NO-BREAK SPACE}", " ").split())
         assert "8 KiB to 16 KiB take " in told, name
         assert "between 32 KiB and 64 KiB time jumps up by " in told, name
-    assert len(anomalies.CHAPTER.lines(findings)) == 2
+    assert (slow.to_measure, jump.to_measure) == ((5792, 23168), (46336,))
+    *_, last = anomalies.CHAPTER.lines(findings)
+    assert last == "Sizes in between would show where, in a campaign file: message_bytes = [5792, 23168, 46336]."
+    assert len(anomalies.CHAPTER.lines(findings)) == 3
     figure = build(anomalies.NAME, findings)
     assert figure is not None
     assert len(figure.panels) == 2
@@ -58,4 +61,4 @@ def test_many_anomalies_are_a_few_lines(tmp_path: Path):
     odd = {(layer, size): 1.3 for layer in (Layer.TCP, Layer.MPI) for size in (256, 8192, 65536)}
     findings = findings_of(tmp_path / "run", lambda layer, size: odd.get((layer, size), 1.0))
     assert len(rows_of(findings, anomalies.NAME, CurveAnomaly)) > anomalies.MOST_LINES
-    assert len(anomalies.CHAPTER.lines(findings)) == anomalies.MOST_LINES + 1
+    assert len(anomalies.CHAPTER.lines(findings)) == anomalies.MOST_LINES + 2

@@ -11,6 +11,7 @@ import numpy as np
 from fabricbench.analysis.curves import MeasuredCurve, anomalies_of, curves_of, plain
 from fabricbench.analysis.findings import CellKey, CellSummary, Findings, Interval
 from fabricbench.analysis.findings.thresholds import Threshold, ThresholdKind
+from fabricbench.analysis.headline import sizes_inside
 from fabricbench.analysis.material import Material
 from fabricbench.analysis.summary import geometric_mean
 from fabricbench.analysis.thresholds import thresholds_between
@@ -81,7 +82,7 @@ class CurveAnomaly(Model):
     somewhere between `above_bytes` and `below_bytes`. `excess` is by how much time is longer, relative (0.1: 10 %), of a drift from
     the first launch to the last; `value` what was measured at `last_bytes` (`first_bytes` of a drop), in the metric's unit.
     `slow_launches` are those in the slower group. `p_value` is corrected over all `tests`. `coincides` is what changes by
-    design in that range.
+    design in that range, `to_measure` are sizes that would show where in it the anomaly lies.
     """
 
     fabric: str
@@ -98,6 +99,7 @@ class CurveAnomaly(Model):
     p_value: float
     tests: int
     coincides: tuple[Threshold, ...]
+    to_measure: tuple[int, ...]
 
 
 def find(material: Material) -> Found:
@@ -137,6 +139,11 @@ def _row(curve: MeasuredCurve, one: Anomaly, tests: int, confidence: float) -> C
         slow_launches=sum(one.is_slow) if one.is_slow else None,
         p_value=one.p_value,
         tests=tests,
+        to_measure=tuple(
+            size
+            for low, high in (((one.first, one.last),) if kind in BETWEEN else ((above, one.first), (one.last, below)))
+            for size in sizes_inside(sizes[low], sizes[high])
+        ),
         coincides=thresholds_between(curve, sizes[above], sizes[one.last if kind not in BETWEEN else below]),
     )
 
@@ -214,6 +221,9 @@ def lines(findings: Findings) -> Sequence[str]:
     found = rows_of(findings, NAME, CurveAnomaly)
     several = len(findings.fabrics) > 1
     told = [_line(one, with_fabric=several) for one in found[:MOST_LINES]]
+    if found and found[0].to_measure:
+        sizes = ", ".join(map(str, sorted({size for one in found[:MOST_LINES] for size in one.to_measure})))
+        told.append(f"Sizes in between would show where, in a campaign file: message_bytes = [{sizes}].")
     if len(found) > MOST_LINES:
         told.append(f"{counted(len(found) - MOST_LINES, 'smaller anomaly', 'smaller anomalies')} beside.")
     return told

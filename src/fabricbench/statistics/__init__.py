@@ -7,6 +7,8 @@
     skew.py          shapes: histograms, two modes, launches in two groups, and what a decision then needs in addition
     crossing.py      the sizes between which one side overtakes the other, and where in between if Hockney's model says so
     curves.py        slow sizes, jumps that stay, launches in groups and drifts on curves over message size
+    segments.py      curves as lines in pieces, and how far sizes are off that were left out
+    moderated.py     Student's t of many alike comparisons, whose variances borrow from each other
     dependence.py    autocorrelation within a launch, trend over blocks
     order_effects.py what place and predecessor in a block do to values, found and taken out
     simulation.py    launches of campaigns whose truth is known

@@ -116,7 +116,11 @@ def test_every_format_shows_them_and_what_may_be_0_is_told_as_at_most(findings: 
         assert loggops.CHAPTER.title in told, name
         assert "L + 2o" in told, name
         assert "a lone message takes" in told, name
-    assert {loggops.NAME, loggops.FITS, loggops.PENALTIES} <= findings_csv(findings).keys()
+    written = findings_csv(findings)
+    assert {loggops.NAME, loggops.FITS, loggops.PENALTIES} <= written.keys()
+    assert not any("{" in written[name] for name in (loggops.NAME, loggops.FITS)), "no row holds an object"
+    pieces = sum(len(one.pieces) for one in rows_of(findings, loggops.FITS, CurveFit))
+    assert len(written[loggops.FITS].splitlines()) == 1 + pieces
 
 
 def test_the_file_has_parameters_units_intervals_and_where_numbers_come_from(findings: Findings):

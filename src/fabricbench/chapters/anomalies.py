@@ -15,7 +15,7 @@ from fabricbench.analysis.headline import sizes_inside
 from fabricbench.analysis.material import Material
 from fabricbench.analysis.summary import geometric_mean
 from fabricbench.analysis.thresholds import thresholds_between
-from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, rows_of
+from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, Records, rows_of
 from fabricbench.model import Model
 from fabricbench.report.drawing.axes import HAS_INTERVAL, colour_channel, plotted_size, size_channel, value_channel
 from fabricbench.report.drawing.figure import (
@@ -251,6 +251,20 @@ def _line(one: CurveAnomaly, *, with_fabric: bool) -> str:
     return f"{curve}: {told}{there}."
 
 
+def records(findings: Findings) -> Records:
+    """Return the anomalies; what lies there as two lists, of kinds and of sizes."""
+    return {
+        NAME: [
+            one.model_dump(mode="json")
+            | {
+                "coincides": [each.kind.value for each in one.coincides],
+                "coincides_bytes": [each.bytes for each in one.coincides],
+            }
+            for one in rows_of(findings, NAME, CurveAnomaly)
+        ]
+    }
+
+
 def marked_curves(findings: Findings, *, is_interactive: bool = False) -> Figure | None:
     """Return the curves that have an anomaly, with a strip where it lies."""
     del is_interactive  # the page needs no other figure than paper
@@ -314,5 +328,6 @@ CHAPTER = Chapter(
     tables=tables,
     lines=lines,
     figures={NAME: marked_curves},
+    records=records,
     on_page=OnPage(entry="Anomalies of curves"),
 )

@@ -11,7 +11,7 @@ from fabricbench.analysis.guidelines import Check, checks_of
 from fabricbench.analysis.instrument import impossible
 from fabricbench.analysis.material import Material
 from fabricbench.analysis.summary import geometric_mean, over_launches
-from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, rows_of
+from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, Records, rows_of
 from fabricbench.model import Metric, Model, Pattern
 from fabricbench.patterns import PATTERNS
 from fabricbench.report.words import PATTERN_WORDS, counted, factor_words, interval_words, size_words, value_words
@@ -160,6 +160,21 @@ def _line(group: Sequence[BrokenGuideline]) -> str:
     )
 
 
+def records(findings: Findings) -> Records:
+    """Return the broken guidelines; the calls of a replacement as lists."""
+    return {
+        NAME: [
+            one.model_dump(mode="json", exclude={"replacement"})
+            | {
+                "replacement": [call.pattern.value for call in one.replacement],
+                "replacement_bytes": [call.message_bytes for call in one.replacement],
+                "replacement_times": [call.times for call in one.replacement],
+            }
+            for one in rows_of(findings, NAME, BrokenGuideline)
+        ]
+    }
+
+
 CHAPTER = Chapter(
     name=NAME,
     title="Collectives that other calls would outrun",
@@ -168,5 +183,6 @@ CHAPTER = Chapter(
     method=METHOD,
     tables=tables,
     lines=lines,
+    records=records,
     on_page=OnPage(entry="Guidelines of collectives"),
 )

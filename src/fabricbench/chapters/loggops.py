@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fabricbench.analysis.findings import CellKey, Findings, Interval
-from fabricbench.analysis.findings.loggops import LogGops, Penalty
+from fabricbench.analysis.findings.loggops import CurveFit, LogGops, Penalty
 from fabricbench.analysis.loggops import curve_fits, fits_of, parameters, penalties
 from fabricbench.analysis.material import Material
 from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, Records, rows_of
@@ -162,8 +162,23 @@ def _line(one: LogGops) -> str:
 
 
 def records(findings: Findings) -> Records:
-    """Return the rows of all three."""
-    return {name: findings.chapters.get(name, ()) for name in (NAME, FITS, PENALTIES)}
+    """Return the rows of all three; a row for each piece of a curve."""
+    return {
+        NAME: [
+            one.model_dump(mode="json", exclude={"switches"})
+            | {
+                "switches_above_bytes": [each.first_bytes for each in one.switches],
+                "switches_up_to_bytes": [each.last_bytes for each in one.switches],
+            }
+            for one in rows_of(findings, NAME, LogGops)
+        ],
+        FITS: [
+            one.model_dump(mode="json", exclude={"pieces"}) | piece.model_dump(mode="json")
+            for one in rows_of(findings, FITS, CurveFit)
+            for piece in one.pieces
+        ],
+        PENALTIES: rows_of(findings, PENALTIES, Penalty),
+    }
 
 
 UNITS: Mapping[str, str] = {

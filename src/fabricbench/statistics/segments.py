@@ -130,15 +130,23 @@ def _starts(sizes: Floats, log_times: Floats, jumps: Collection[int]) -> list[in
     """Return the index of the first size of each piece."""
     median, weights = np.median(log_times, axis=1), _weights(log_times, log_times.shape[1])
     count = sizes.size
-    costs = np.full((count, count + 1), np.inf)  # of a piece from a size on, up to but without another
+
+    def cost(first: int, end: int) -> float:
+        """Return what the line of a piece, from a size on up to but without another, leaves of squares."""
+        inside = slice(first, end)
+        start_up, per_byte = _line(sizes[inside], median[inside], weights[inside])
+        left = median[inside] - np.log(start_up + per_byte * sizes[inside])
+        return float(np.sum(weights[inside] * left**2))
+
+    price = PARAMETERS * float(np.log(count))
+    if not jumps and cost(0, count) <= price:  # two pieces that left nothing would not be worth it
+        return [0]
+    costs = np.full((count, count + 1), np.inf)
     for first in range(count):
         for end in range(first + 1, count + 1):
             is_whole = end - first >= FEWEST_OF_PIECE or (first in (0, *jumps) and end in (*jumps, count))
             if is_whole and not any(first < jump < end for jump in jumps):
-                inside = slice(first, end)
-                start_up, per_byte = _line(sizes[inside], median[inside], weights[inside])
-                left = median[inside] - np.log(start_up + per_byte * sizes[inside])
-                costs[first, end] = float(np.sum(weights[inside] * left**2))
+                costs[first, end] = cost(first, end)
     nothing: tuple[float, list[int]] = (np.inf, [])
     best = [(0.0, nothing[1]), *[nothing] * count]  # of all sizes before an index
     found: list[tuple[float, list[int]]] = []
@@ -152,8 +160,8 @@ def _starts(sizes: Floats, log_times: Floats, jumps: Collection[int]) -> list[in
             )
             for end in range(count + 1)
         ]
-        cost, starts = best[count]
-        found.append((cost + PARAMETERS * pieces * float(np.log(count)), starts))
+        squares, starts = best[count]
+        found.append((squares + price * pieces, starts))
     return min(found, key=lambda one: one[0])[1]
 
 

@@ -129,6 +129,8 @@ def test_the_file_has_parameters_units_intervals_and_where_numbers_come_from(fin
     told = json.loads(written.render(findings))
     assert told["format"] == "fabricbench-loggops"
     assert told["runs"] == list(findings.run_directories)
+    assert told["data_sha256"] == list(findings.headline.data_sha256)
+    assert len(told["data_sha256"][0]) == 64
     assert told["units"]["per_byte"] == "ns/B"
     (fabric,) = told["fabrics"]
     assert fabric["numbers"] == "emulated"

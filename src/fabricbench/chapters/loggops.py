@@ -211,6 +211,8 @@ def as_json(findings: Findings) -> bytes:
         "testbed": findings.testbed,
         "started": findings.started,
         "runs": list(findings.run_directories),
+        "data_sha256": list(findings.headline.data_sha256),
+        "measured_again_by": list(findings.headline.reproduce),
         "confidence": findings.confidence,
         "units": dict(UNITS),
         "fabrics": [

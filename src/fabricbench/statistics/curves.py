@@ -63,11 +63,6 @@ class Kind(Enum):
     GROUPS = "groups"
     DRIFT = "drift"
 
-    @property
-    def is_between(self) -> bool:
-        """Whether it lies between two sizes rather than at one or more."""
-        return self in (Kind.JUMP, Kind.PARTS, Kind.DROP)
-
 
 @dataclass(frozen=True)
 class Curve:

@@ -64,8 +64,10 @@ def test_packets_pages_and_buffers_lie_where_they_are(side: Side):
         return [(one.kind, one.bytes) for one in thresholds_between(curve, low, high)]
 
     assert between(1024, 2048) == [(ThresholdKind.PACKETS, 1448)]
-    assert between(2048, 4096) == [(ThresholdKind.PACKETS, 2896), (ThresholdKind.PAGE, 4096)]
-    assert (ThresholdKind.SEND_BUFFER, 16384) in between(8192, 16384)
+    assert between(2048, 4096) == [(ThresholdKind.PACKETS, 2896)]
+    assert (ThresholdKind.PAGE, 4096) in between(4096, 8192)
+    assert (ThresholdKind.PACKETS, 1448) in between(1448, 2048), "a message of its payload is the last that fits"
+    assert (ThresholdKind.SEND_BUFFER, 16384) in between(16384, 32768)
     assert (ThresholdKind.INITIAL_WINDOW, 14480) in between(8192, 16384)
     assert between(64, 512) == []
 
@@ -75,7 +77,7 @@ def test_usual_eager_limits_are_those_of_the_library_that_the_ranks_told(side: S
     header = side.launches[0].summary.header
     assert header is not None
     object.__setattr__(header, "mpi_library", "Open MPI v5.0.6, package: ...")
-    found = thresholds_between(curve, 32768, 65536)
+    found = thresholds_between(curve, 65536, 131072)
     assert [(one.kind, one.library, one.bytes) for one in found] == [(ThresholdKind.EAGER_LIMIT, "Open MPI", 65536)]
     object.__setattr__(header, "mpi_library", "none")
-    assert thresholds_between(curve, 32768, 65536) == ()
+    assert thresholds_between(curve, 65536, 131072) == ()

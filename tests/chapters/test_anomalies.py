@@ -28,7 +28,10 @@ def test_slow_sizes_and_a_jump_are_named_with_what_lies_there(tmp_path: Path):
     assert slow.excess.low is not None
     assert slow.value is not None
     assert slow.value.value == pytest.approx(2 * 1.2 * (40e3 + 8.8 * 16384), rel=0.03)
-    assert [(one.kind, one.bytes) for one in slow.coincides] == [(ThresholdKind.INITIAL_WINDOW, 14480)]
+    assert [(one.kind, one.bytes) for one in slow.coincides] == [
+        (ThresholdKind.INITIAL_WINDOW, 14480),
+        (ThresholdKind.PAGE, 4096),
+    ]
     assert (jump.first_bytes, jump.last_bytes) == (32768, 65536)
 
     texts = {

@@ -5,6 +5,7 @@ What lies where a curve has an anomaly is named beside it: that both coincide is
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from fabricbench.analysis.curves import MeasuredCurve, packet_payload
@@ -42,16 +43,16 @@ BUFFERS |= {Layer.MPI: BUFFERS[Layer.TCP], Layer.IP: BUFFERS[Layer.UDP], Layer.F
 
 
 def thresholds_between(curve: MeasuredCurve, low: float, high: float) -> tuple[Threshold, ...]:
-    """Return what changes above `low` bytes, up to `high`."""
-    return tuple(one for one in _thresholds(curve, low, high) if low < one.bytes <= high)
+    """Return what changes beyond a size from `low` bytes on, below `high`: a limit is the last size before its change."""
+    return tuple(one for one in _thresholds(curve, low, high) if low <= one.bytes < high)
 
 
 def _thresholds(curve: MeasuredCurve, low: float, high: float) -> Iterator[Threshold]:
     payload = packet_payload(curve.side, curve.cells[0])
     if payload is not None:
-        numbers = [number for number in range(1, MOST_PACKETS + 1) if low < number * payload <= high]
-        if len(numbers) == 1 and (high // payload == numbers[0]):
-            yield Threshold(kind=ThresholdKind.PACKETS, bytes=numbers[0] * payload, number=numbers[0])
+        first, last = math.ceil(low / payload), math.ceil(high / payload) - 1
+        if 1 <= first == last <= MOST_PACKETS:
+            yield Threshold(kind=ThresholdKind.PACKETS, bytes=first * payload, number=first)
         if curve.key.layer in (Layer.TCP, Layer.MPI):
             yield Threshold(kind=ThresholdKind.INITIAL_WINDOW, bytes=INITIAL_WINDOW_SEGMENTS * payload)
     yield Threshold(kind=ThresholdKind.PAGE, bytes=PAGE_BYTES)

@@ -22,7 +22,7 @@ from fabricbench.record.probe_plan import ProbePlan
 SCHEMA = Path(__file__).parents[1] / "schema"
 PLANS = ("plan.json", "plan-patterns.json")
 KERNEL_RECORD = SCHEMA / "fixtures/kernel_record.jsonl"
-RECORDS = ("record.jsonl", "record-patterns.jsonl")
+RECORDS = ("record.jsonl", "record-patterns.jsonl", "record-stages.jsonl")
 RECORD_LINES = [line for name in RECORDS for line in (SCHEMA / "fixtures" / name).read_text().splitlines()]
 
 

@@ -16,6 +16,7 @@
 #include "core/clock_sync.hpp"
 #include "core/message_buffer.hpp"
 #include "core/plan.hpp"
+#include "core/stages.hpp"
 
 namespace fabricbench {
 
@@ -130,6 +131,7 @@ struct Findings {
   std::vector<PairFailure> failed_pairs;
   std::vector<std::uint32_t> missed;
   std::map<std::string, double> values;
+  std::vector<StageReport> stages;  // of a cell that asks for them, by rank
 };
 
 /// What a pattern is asked to do on one rank of a cell.

@@ -15,6 +15,7 @@ using Line = nlohmann::ordered_json;
 
 // Lines of some 100 kB: long enough to be cheap, short enough to be read one by one.
 constexpr std::size_t samples_per_line = 8192;
+constexpr std::size_t stages_per_line = 1024;
 
 void append_number(std::string& text, std::integral auto number) {
   std::array<char, 20> digits{};
@@ -134,6 +135,46 @@ void RecordWriter::write_channel(int cell, const ChannelReport& channel) {
   file_.add_text(text);
 }
 
+void RecordWriter::write_stages(int cell, const StageReport& report) {
+  const std::span<const StageStamps> all = report.messages;
+  for (std::size_t first = 0; first < all.size(); first += stages_per_line) {
+    const std::span<const StageStamps> here = all.subspan(first, std::min(stages_per_line, all.size() - first));
+    const std::int64_t base_ns = here.front().before;
+    std::string text = R"({"type":"stages","cell":)";
+    append_number(text, cell);
+    text += R"(,"rank":)";
+    append_number(text, report.rank);
+    text.append(R"(,"leads":)").append(report.leads ? "true" : "false");
+    text.append(R"(,"refused":)").append(nlohmann::json(report.refused).dump());
+    text += R"(,"base_unix_ns":)";
+    append_number(text, base_ns);
+    const auto append_column = [&](std::string_view name, std::int64_t StageStamps::* column, std::int64_t base) {
+      text.append(",\"").append(name).append("\":[");
+      for (const StageStamps& one : here) {
+        if (&one != here.data()) text += ',';
+        if (one.*column == 0 && base != 0) {
+          text += "null";
+        } else {
+          append_number(text, one.*column - base);
+        }
+      }
+      text += ']';
+    };
+    append_column("number", &StageStamps::number, 0);
+    append_column("before_ns", &StageStamps::before, base_ns);
+    append_column("scheduled_ns", &StageStamps::scheduled, base_ns);
+    append_column("departed_ns", &StageStamps::departed, base_ns);
+    append_column("acknowledged_ns", &StageStamps::acknowledged, base_ns);
+    append_column("arrived_ns", &StageStamps::arrived, base_ns);
+    append_column("resumed_ns", &StageStamps::resumed, base_ns);
+    append_column("waited_ns", &StageStamps::waited, 0);
+    append_column("received_ns", &StageStamps::received, base_ns);
+    append_column("round_trip_ns", &StageStamps::round_trip, 0);
+    text += "}\n";
+    file_.add_text(text);
+  }
+}
+
 void RecordWriter::write_failed_pair(int cell, const PairFailure& pair) {
   file_.add({{"type", "pair_failed"},
              {"cell", cell},
@@ -176,6 +217,7 @@ void RecordWriter::write_parts(const PlanProbe& probe, const CellParts& parts) {
   measured_ += parts.measured.time_ns.size();
   for (const ChannelReport& channel : parts.channels) write_channel(probe.id, channel);
   for (const PairFailure& pair : parts.failed_pairs) write_failed_pair(probe.id, pair);
+  for (const StageReport& stages : parts.stages) write_stages(probe.id, stages);
   file_.flush();
 }
 

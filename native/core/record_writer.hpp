@@ -38,6 +38,7 @@ class RecordWriter {
   void write_samples(int cell, std::string_view phase, std::size_t begin, const PhaseSamples& samples,
                      std::span<const std::uint32_t> missed);
   void write_channel(int cell, const ChannelReport& channel);
+  void write_stages(int cell, const StageReport& report);
   void write_failed_pair(int cell, const PairFailure& pair);
   void write_end(const PlanProbe& probe, const CellReport& report);
   void write_failed(const PlanProbe& probe, const CellFailure& failure, const CellReport& report);

@@ -77,6 +77,27 @@ std::vector<ChannelReport> take_channels(std::string_view& payload) {
   return channels;
 }
 
+void append_stages(std::string& payload, const std::vector<StageReport>& stages) {
+  append_values(payload, std::vector<std::uint64_t>{stages.size()});
+  for (const StageReport& one : stages) {
+    append_part(payload, pack_tree({one.rank, one.leads, one.refused}));
+    append_values(payload, one.messages);
+  }
+}
+
+std::vector<StageReport> take_stages(std::string_view& payload) {
+  std::vector<StageReport> stages;
+  for (std::uint64_t left = take_values<std::uint64_t>(payload).at(0); left > 0; --left) {
+    const json head = unpack_tree(take_part(payload));
+    StageReport& one = stages.emplace_back();
+    one.rank = head.at(0);
+    one.leads = head.at(1);
+    one.refused = head.at(2).get<std::map<std::string, std::string>>();
+    one.messages = take_values<StageStamps>(payload);
+  }
+  return stages;
+}
+
 void append_findings(std::string& payload, const Findings& findings) {
   json failed_pairs = json::array();
   for (const PairFailure& pair : findings.failed_pairs) {
@@ -85,6 +106,7 @@ void append_findings(std::string& payload, const Findings& findings) {
   append_part(payload, pack_tree({{"failed_pairs", failed_pairs}, {"values", findings.values}}));
   append_values(payload, findings.missed);
   append_channels(payload, findings.channels);
+  append_stages(payload, findings.stages);
 }
 
 Findings take_findings(std::string_view& payload) {
@@ -96,6 +118,7 @@ Findings take_findings(std::string_view& payload) {
   }
   findings.missed = take_values<std::uint32_t>(payload);
   findings.channels = take_channels(payload);
+  findings.stages = take_stages(payload);
   return findings;
 }
 
@@ -185,6 +208,7 @@ void merge_findings(Findings& merged, const Findings& other) {
   merged.channels.insert(merged.channels.end(), other.channels.begin(), other.channels.end());
   merged.failed_pairs.insert(merged.failed_pairs.end(), other.failed_pairs.begin(), other.failed_pairs.end());
   merged.missed.insert(merged.missed.end(), other.missed.begin(), other.missed.end());
+  merged.stages.insert(merged.stages.end(), other.stages.begin(), other.stages.end());
   for (const auto& [name, value] : other.values) {
     if (name.ends_with("_buffer_bytes")) {
       note_least(merged.values, name, value);
@@ -267,12 +291,13 @@ CellParts take_parts(CellReport& report, Family family) {
   CellParts parts;
   std::swap(parts.channels, report.findings.channels);
   std::swap(parts.failed_pairs, report.findings.failed_pairs);
+  std::swap(parts.stages, report.findings.stages);
   if (family == Family::matrix) {
     std::swap(parts.warmup, report.warmup);
     std::swap(parts.measured, report.measured);
   }
-  report.has_parts = !parts.channels.empty() || !parts.failed_pairs.empty() || !parts.warmup.time_ns.empty() ||
-                     !parts.measured.time_ns.empty();
+  report.has_parts = !parts.channels.empty() || !parts.failed_pairs.empty() || !parts.stages.empty() ||
+                     !parts.warmup.time_ns.empty() || !parts.measured.time_ns.empty();
   return parts;
 }
 
@@ -280,7 +305,8 @@ std::string CellParts::pack() const {
   std::string payload;
   append_samples(payload, warmup);
   append_samples(payload, measured);
-  append_findings(payload, {.channels = channels, .failed_pairs = failed_pairs, .missed = {}, .values = {}});
+  append_findings(payload,
+                  {.channels = channels, .failed_pairs = failed_pairs, .missed = {}, .values = {}, .stages = stages});
   return payload;
 }
 
@@ -292,6 +318,7 @@ CellParts CellParts::unpack(std::string_view payload) {
   refuse_rest(payload);
   parts.channels = std::move(findings.channels);
   parts.failed_pairs = std::move(findings.failed_pairs);
+  parts.stages = std::move(findings.stages);
   return parts;
 }
 

@@ -53,6 +53,7 @@ class StampHooks {
   void led(std::uint32_t number, std::uint64_t begin, std::uint64_t end) { log_->add(number, begin, end); }
   void arrived(std::uint32_t) { arrival_ = KernelClock::now(); }
   void departs(std::uint32_t number, std::span<std::byte>) { log_->add(number, arrival_, KernelClock::now()); }
+  void answered() {}
   double seconds_of(double round_trip) const { return round_trip; }
 
  private:

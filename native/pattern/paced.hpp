@@ -25,6 +25,7 @@ class Pacer {
   void led(std::uint32_t, std::uint64_t, std::uint64_t) {}
   void arrived(std::uint32_t) {}
   void departs(std::uint32_t, std::span<std::byte>) {}
+  void answered() {}
   double seconds_of(double round_trip) const { return std::max(round_trip, static_cast<double>(interval_ns_) * 1e-9); }
 
  private:

@@ -9,6 +9,7 @@
 #include "pattern/local_batches.hpp"
 #include "pattern/parameters.hpp"
 #include "pattern/round_trip.hpp"
+#include "pattern/staged_rounds.hpp"
 
 namespace fabricbench {
 
@@ -29,6 +30,7 @@ class PingpongOver<Clock, T> {
     if constexpr (MatchingTransport<T>) path_.take_unmatched(unexpected_);
     outcome.operations_per_sample = trips_.in_a_row;
     outcome.bytes_per_sample = (OneSidedTransport<T> ? 1 : 2) * trips_.in_a_row * task_.probe.message_bytes;
+    if constexpr (StagedTransport<T>) task_.findings.stages.push_back(stages_of(path_, task_));
     return outcome;
   }
 
@@ -46,8 +48,12 @@ class PingpongOver<Clock, T> {
     }
     return trips;
   }
-  static Rounds<Clock, T> rounds_over(T& path, Task& task, [[maybe_unused]] RoundTrips trips) {
-    if constexpr (OneSidedTransport<T>) {
+  using RoundsHere = PingpongRounds<Clock, T>::type;
+  static RoundsHere rounds_over(T& path, Task& task, [[maybe_unused]] RoundTrips trips) {
+    if constexpr (StagedTransport<T>) {
+      path.begin_stages(stage_rows(task.probe));
+      return {path, task, StageHooks<T>(path, task), trips};
+    } else if constexpr (OneSidedTransport<T>) {
       return {path, task};
     } else {
       return {path, task, {}, trips};
@@ -58,7 +64,7 @@ class PingpongOver<Clock, T> {
   Task& task_;
   RoundTrips trips_;
   std::size_t unexpected_ = 0;
-  Rounds<Clock, T> rounds_;
+  RoundsHere rounds_;
 };
 
 template <class Clock, LocalTransport T>

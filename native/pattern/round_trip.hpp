@@ -29,7 +29,8 @@ struct RoundOrder {
 };
 
 /// What else happens at a round trip, beside its being timed: `before` it, outside the stamps, and with its number and
-/// stamps after it, on either side; `departs` has the answer in hand. Nothing for a ping-pong.
+/// stamps after it, on either side; `departs` has the answer in hand, `answered` comes once it has been sent. Nothing
+/// for a ping-pong.
 struct NoHooks {
   /// Where an answer leaves from a buffer of its own: whether the message is copied there, as a check needs it.
   static constexpr bool answers_with_message = false;
@@ -37,6 +38,7 @@ struct NoHooks {
   void led(std::uint32_t, std::uint64_t, std::uint64_t) {}
   void arrived(std::uint32_t) {}
   void departs(std::uint32_t, std::span<std::byte>) {}
+  void answered() {}
   double seconds_of(double round_trip) const { return round_trip; }
 };
 
@@ -157,6 +159,7 @@ class ReliableRounds {
       if (PrepostingTransport<T> && i + 1 < order.count) expect(path_, next);
       hooks_.departs(number_++, answer);
       path_.send(answer);
+      hooks_.answered();
       if constexpr (PrepostingTransport<T>) std::swap(message, next);
     }
     return team.receive<RoundOrder>(leader);
@@ -239,6 +242,7 @@ class CountedRounds {
           write_header(answer, header);
           hooks_.departs(header.sequence, answer);
           path_.send(answer);
+          hooks_.answered();
           if (position + 1 != order.count) [[likely]]
             continue;
           return finish(order, team.receive<RoundOrder>(leader));

@@ -56,6 +56,11 @@ class PreparedGroup final : public Prepared {
   PreparedPattern<P> pattern_;
 };
 
+[[noreturn]] inline void refuse_staged(Pattern pattern) {
+  throw Failure(FailureCode::unsupported,
+                "stages are measured of pingpong alone, found " + std::string(name_of(pattern)));
+}
+
 /// The listed pattern of that name, over a transport.
 template <class T, class... Each>
 std::unique_ptr<Prepared> prepare_listed(PatternList<Each...>, Pattern pattern, bool is_counter_clock, T& transport,
@@ -75,10 +80,23 @@ std::unique_ptr<Prepared> prepare_listed(PatternList<Each...>, Pattern pattern, 
   if (!prepared) {
     if constexpr (OneSidedTransport<T>) refuse_one_sided(pattern);
     if constexpr (WritingTransport<T>) refuse_written(pattern);
+    if constexpr (StagedTransport<T>) refuse_staged(pattern);
     throw Failure(FailureCode::unsupported, std::string(name_of(pattern)) + " does not run over this layer");
   }
   return prepared;
 }
+
+/// What a path that notes stages is built with: the patterns whose messages it can tell apart.
+using StagedPatterns = PatternList<Listed<Pattern::pingpong, Pingpong>>;
+
+template <class T>
+struct PatternsOver {
+  using type = Patterns;
+};
+template <StagedTransport T>
+struct PatternsOver<T> {
+  using type = StagedPatterns;
+};
 
 template <PeerTransport T>
 class EndpointOver final : public Endpoint {
@@ -123,11 +141,13 @@ class EndpointOver final : public Endpoint {
     if constexpr (ByteStream<T>) {
       if (pattern == Pattern::stream && !is_acknowledged(task.probe)) use_up(*this);
     }
-    return prepare_listed(Patterns{}, pattern, is_counter_clock, path_, task);
+    return prepare_listed(typename PatternsOver<T>::type{}, pattern, is_counter_clock, path_, task);
   }
 
   std::unique_ptr<Prepared> prepare_group_verification(std::span<const Member> links, Task& task) override {
-    if constexpr (WritingTransport<T>) {
+    if constexpr (StagedTransport<T>) {
+      refuse_staged(task.probe.pattern);
+    } else if constexpr (WritingTransport<T>) {
       refuse_written(task.probe.pattern);
     } else if constexpr (OneSidedTransport<T>) {
       if (facts_of(task.probe.pattern).family != Family::flood) refuse_one_sided(task.probe.pattern);
@@ -138,7 +158,9 @@ class EndpointOver final : public Endpoint {
   }
   std::unique_ptr<Prepared> prepare_group(std::span<const Member> links, bool is_counter_clock, Task& task) override {
     [[maybe_unused]] const bool is_flood = facts_of(task.probe.pattern).family == Family::flood;
-    if constexpr (WritingTransport<T>) {
+    if constexpr (StagedTransport<T>) {
+      refuse_staged(task.probe.pattern);
+    } else if constexpr (WritingTransport<T>) {
       refuse_written(task.probe.pattern);
     } else if constexpr (OneSidedTransport<T>) {
       if (!is_flood) refuse_one_sided(task.probe.pattern);
@@ -233,6 +255,9 @@ class DeviceOver final : public OpenDevice {
     if constexpr (way + 1 < D::receives.size()) {
       if (receive != mode) return open_path<way + 1>(site, probe, receive);
     }
+    if constexpr (OpensStaged<D, mode>) {
+      if (word_parameter<words::Stages>(probe, "stages") != words::Stages::none) return open_staged<mode>(site, probe);
+    }
     const auto open = [&] {
       if constexpr (TakesParameters<D, mode>) {
         return device_.template open<mode>(site, probe);
@@ -241,6 +266,12 @@ class DeviceOver final : public OpenDevice {
       }
     };
     return std::make_unique<EndpointOver<typename D::template Path<mode>>>(open, site);
+  }
+
+  template <Receive mode>
+  std::unique_ptr<Endpoint> open_staged(const Site& site, const PlanProbe& probe) {
+    const auto open = [&] { return device_.template open_staged<mode>(site, probe); };
+    return std::make_unique<EndpointOver<decltype(open())>>(open, site);
   }
 
   D device_;

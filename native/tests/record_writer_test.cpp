@@ -100,6 +100,34 @@ TEST_F(RecordWriting, WritesTheFixturesKindsOfLinesWithTheirKeys) {
   EXPECT_EQ(lines[2]["failed"], 1);
 }
 
+TEST_F(RecordWriting, StagesAreWrittenAsTheFixtureHasThemInLinesOfBoundedLength) {
+  std::set<std::string> known;
+  for (const json& line : read_lines(std::string(FIXTURES) + "/record-stages.jsonl")) {
+    if (line["type"] == "stages") known = keys_of(line);
+  }
+  CellReport report;
+  report.outcome.stop = StopReason::count;
+  StageReport stages{.rank = 1, .leads = false, .refused = {{"resumed", "perf_event_open: no"}}, .messages = {}};
+  for (std::int64_t i = 0; i < 1500; ++i) {
+    stages.messages.push_back({.number = i, .before = 1'000'000 + i, .arrived = 999'000 + i, .received = 999'500 + i});
+  }
+  CellParts parts;
+  parts.stages = {stages};
+  const CellParts sent = CellParts::unpack(parts.pack());
+  std::vector<json> found;
+  for (const json& line : write(report, plan.probes[0], sent)) {
+    if (line["type"] == "stages") found.push_back(line);
+  }
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(keys_of(found[0]), known);
+  EXPECT_EQ(found[0]["number"].size() + found[1]["number"].size(), 1500U);
+  EXPECT_EQ(found[0]["base_unix_ns"], 1'000'000);
+  EXPECT_EQ(found[0]["before_ns"][1], 1);
+  EXPECT_EQ(found[0]["arrived_ns"][0], -1'000);
+  EXPECT_TRUE(found[0]["departed_ns"][0].is_null());
+  EXPECT_EQ(found[1]["refused"]["resumed"], "perf_event_open: no");
+}
+
 TEST_F(RecordWriting, ACellThatFailsMidwayKeepsItsSamples) {
   CellReport report;
   report.failure = CellFailure{FailureCode::timeout, "the peer fell silent"};

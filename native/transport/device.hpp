@@ -90,6 +90,13 @@ concept OpensPaths =
       { device.template open<way>(site) } -> std::same_as<typename D::template Path<way>>;
     } || TakesParameters<D, way>);
 
+/// Whether a device also opens paths that note the stages of their messages.
+template <class D, Receive way>
+concept OpensStaged = requires(D device, const Site& site, const PlanProbe& probe) {
+  requires D::has_stages;
+  { device.template open_staged<way>(site, probe) } -> StagedTransport;
+};
+
 /// A device that leads to other ranks. `has_flows`: it tells several paths between the same two ranks apart.
 template <class D>
 concept Device = AnyDevice<D> && std::constructible_from<D, const Attachment&> && requires {

@@ -8,6 +8,7 @@
 #include "base/socket.hpp"
 #include "pattern/parameters.hpp"
 #include "transport/device.hpp"
+#include "transport/staged.hpp"
 
 namespace fabricbench {
 
@@ -58,6 +59,11 @@ class InternetDevice : public SocketDevice<PathOf> {
   template <Receive way>
   PathOf<way> open(const Site& site, const PlanProbe& probe) const {
     return PathOf<way>(this->attachment(), site, word_parameter<AddressFamily>(probe, "address_family"));
+  }
+  /// The same of one that notes stages (transport/staged.hpp), for layers that have them.
+  template <Receive way>
+  Staged<PathOf<way>, way> open_staged(const Site& site, const PlanProbe& probe) const {
+    return Staged<PathOf<way>, way>(this->attachment(), site, word_parameter<AddressFamily>(probe, "address_family"));
   }
 };
 

@@ -214,6 +214,7 @@ struct TcpDevice : InternetDevice<Tcp> {
   static constexpr Layer layer = Layer::tcp;
   static constexpr std::string_view door = "socket";
   static constexpr bool has_flows = true;
+  static constexpr bool has_stages = true;
   using InternetDevice::InternetDevice;
 };
 

@@ -22,6 +22,7 @@
 #include "core/message_buffer.hpp"
 #include "core/rdma_attachment.hpp"
 #include "core/secret.hpp"
+#include "core/stages.hpp"
 
 namespace fabricbench {
 
@@ -169,6 +170,19 @@ concept MatchingTransport = Transport<T> && requires(T path, std::size_t message
 template <class T>
 concept SocketTransport = Transport<T> && requires(const T path) {
   { path.granted_buffers() } -> std::same_as<GrantedBuffers>;
+};
+
+/// A transport that notes when its messages pass the boundaries between their stages.
+///
+/// begin_stages() makes room for so many round trips and has the kernel stamp. keep() says that what was sent and
+/// received last is of the round trip of that number, which took so many nanoseconds; settle() takes what the kernel
+/// has of it. Both are called outside what is timed. take_stages() ends it.
+template <class T>
+concept StagedTransport = Transport<T> && requires(T path, std::size_t round_trips, std::int64_t number) {
+  path.begin_stages(round_trips);
+  path.keep(number, number);
+  path.settle();
+  { path.take_stages() } -> std::same_as<StageReport>;
 };
 
 /// A transport by RDMA, which tells through which port it goes and what is in force on it.

@@ -95,6 +95,7 @@ struct UdpDevice : InternetDevice<Udp> {
   static constexpr Layer layer = Layer::udp;
   static constexpr std::string_view door = "socket";
   static constexpr bool has_flows = true;
+  static constexpr bool has_stages = true;
   using InternetDevice::InternetDevice;
 };
 

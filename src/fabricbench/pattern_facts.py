@@ -227,8 +227,18 @@ ADDRESS_FAMILY = Parameter(
     summary="the version of IP; of IPv6 the interface's address, one of its link where it has no other",
 )
 
+STAGES, STAGES_BY_USER = "stages", "user"
+"""The parameter of layers by which a cell's messages are stamped on their way, and its word for what any user may ask for."""
+
+_STAGES = Parameter(
+    default="none",
+    words=("none", STAGES_BY_USER),
+    summary="what each message's stages are measured by: nothing, or what any user may ask of the kernel",
+)
+
 LAYER_PARAMETERS: dict[Layer, dict[str, Parameter]] = {
-    **{layer: {"address_family": ADDRESS_FAMILY} for layer in (Layer.IP, Layer.UDP, Layer.TCP)},
+    Layer.IP: {"address_family": ADDRESS_FAMILY},
+    **{layer: {"address_family": ADDRESS_FAMILY, STAGES: _STAGES} for layer in (Layer.UDP, Layer.TCP)},
     Layer.RDMA: {
         "depth": Parameter(default=64, least=2, most=64, summary="messages of a queue pair under way at once"),
         "moderation": Parameter(
@@ -247,3 +257,8 @@ LAYER_PARAMETERS: dict[Layer, dict[str, Parameter]] = {
     },
 }
 """What cells over a layer may be told, whatever their pattern is."""
+
+
+def chosen_parameters(layer: Layer) -> dict[str, Parameter]:
+    """Return the parameters of a layer that people choose: not whether stages are measured, which is said of an experiment."""
+    return {name: one for name, one in LAYER_PARAMETERS.get(layer, {}).items() if name != STAGES}

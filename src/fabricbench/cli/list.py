@@ -18,7 +18,7 @@ from fabricbench.configuration import did_you_mean
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Metric, Pattern
 from fabricbench.native import doors
-from fabricbench.pattern_facts import LAYER_PARAMETERS, Family, Parameter, Parameters, PatternFacts
+from fabricbench.pattern_facts import Family, Parameter, Parameters, PatternFacts, chosen_parameters
 from fabricbench.patterns import PATTERNS, why_impossible
 
 
@@ -308,7 +308,7 @@ def _layer_detail(layer: Layer) -> Iterator[str]:
     yield ""
     if names := doors().get(layer):
         yield _entry("doors", ", ".join(names))
-    for name, parameter in LAYER_PARAMETERS.get(layer, {}).items():
+    for name, parameter in chosen_parameters(layer).items():
         yield _entry("parameter", _parameter(name, parameter))
     able = [pattern for pattern in Pattern if why_impossible(layer, pattern, {}) is None]
     yield _entry("can carry", ", ".join(able))
@@ -427,7 +427,7 @@ def _layer_data(layer: Layer) -> dict[str, Any]:
         "layer": layer.value,
         "summary": LAYERS[layer],
         "doors": list(doors().get(layer, ())),
-        "parameters": {name: asdict(one) for name, one in LAYER_PARAMETERS.get(layer, {}).items()},
+        "parameters": {name: asdict(one) for name, one in chosen_parameters(layer).items()},
         "patterns": {pattern.value: why_impossible(layer, pattern, {}) for pattern in Pattern},
     }
 

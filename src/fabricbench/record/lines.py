@@ -2,7 +2,7 @@
 
     header                                  once, first
     clock...                                a line for each rank, where a probe needs the ranks' clocks to agree
-    cell, samples..., channel..., pair_failed..., cell_end              for each probe of the plan, in its order
+    cell, samples..., channel..., pair_failed..., stages..., cell_end   for each probe of the plan, in its order
     cell_failed                             instead of cell_end (or of all three) where a probe cannot be measured
     footer                                  once, last; a file without it was cut short
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field, TypeAdapter, model_validator
 
 from fabricbench.model import Layer, Metric, Model, Pattern, Receive
 from fabricbench.record.probe_plan import PlanCongestor
@@ -325,6 +325,46 @@ class PairFailed(Model):
     reason: str
 
 
+class Stages(Model):
+    """When messages of a cell passed the boundaries between their stages on one rank, a position for each round trip.
+
+    Columns that end in `_ns` are from `base_unix_ns` on, by the CLOCK_REALTIME of the rank's host alone, but for `waited_ns` (how
+    long the thread was runnable without a processor since the round trip before) and `round_trip_ns` (by the clock of the samples,
+    on the rank that `leads`, whose positions are the measured samples). Of what a rank sends: the call that sends it (`before`),
+    the frame in the queueing discipline (`scheduled`) and at the driver (`departed`), the peer's acknowledgement; of what it
+    receives: its last frame up from the driver (`arrived`), the thread switched in (`resumed`; None: it was not), the message in
+    the application (`received`). None is a boundary that was not seen; `refused` names those that the host shows nobody, and why.
+    """
+
+    type: Literal["stages"] = "stages"
+    cell: int
+    rank: int
+    leads: bool
+    refused: dict[str, str] = {}
+    base_unix_ns: int
+    number: tuple[int, ...]
+    before_ns: tuple[int | None, ...]
+    scheduled_ns: tuple[int | None, ...]
+    departed_ns: tuple[int | None, ...]
+    acknowledged_ns: tuple[int | None, ...]
+    arrived_ns: tuple[int | None, ...]
+    resumed_ns: tuple[int | None, ...]
+    waited_ns: tuple[int, ...]
+    received_ns: tuple[int | None, ...]
+    round_trip_ns: tuple[int, ...]
+
+    @model_validator(mode="after")
+    def _columns_are_of_one_length(self) -> Stages:
+        for name in STAGE_TIMES:
+            if len(getattr(self, name)) != len(self.number):
+                raise ValueError(f"{name} has {len(getattr(self, name))} positions, number has {len(self.number)}")
+        return self
+
+
+STAGE_TIMES = tuple(name for name in Stages.model_fields if name.endswith("_ns") and name != "base_unix_ns")
+"""The columns of times."""
+
+
 class Footer(Model):
     """Last line: the launch came to its end."""
 
@@ -335,8 +375,9 @@ class Footer(Model):
 
 
 Line = Annotated[
-    Header | Clock | Cell | Samples | Channel | PairFailed | CellEnd | CellFailed | Footer, Field(discriminator="type")
+    Header | Clock | Cell | Samples | Channel | PairFailed | Stages | CellEnd | CellFailed | Footer,
+    Field(discriminator="type"),
 ]
-LINE_ADAPTER: TypeAdapter[Header | Clock | Cell | Samples | Channel | PairFailed | CellEnd | CellFailed | Footer] = (
-    TypeAdapter(Line)
-)
+LINE_ADAPTER: TypeAdapter[
+    Header | Clock | Cell | Samples | Channel | PairFailed | Stages | CellEnd | CellFailed | Footer
+] = TypeAdapter(Line)

@@ -34,6 +34,7 @@ from fabricbench.record.lines import (
     PairFailed,
     Phase,
     Quantity,
+    Stages,
 )
 from fabricbench.record.probe_plan import PlanProbe, ProbePlan
 
@@ -118,6 +119,7 @@ class CellRecord:
     end: CellEnd | None = None
     failed: CellFailed | None = None
     channels: list[ChannelNumbers] = field(default_factory=list)
+    stages: list[Stages] = field(default_factory=list)
 
     @property
     def id(self) -> int:
@@ -275,6 +277,8 @@ class _Parser:
         match line:
             case Header():
                 self._begin(line)
+            case Footer():
+                self._close(line)
             case Cell():
                 self._open(line)
             case CellEnd():
@@ -285,10 +289,8 @@ class _Parser:
                 self.record.clocks.append(line)
             case PairFailed():
                 self.record.failed_pairs.append(line)
-            case Footer():
-                if self.record.footer is not None:
-                    raise _Refused("a second footer")
-                self.record.footer = line
+            case Stages():
+                self._add_stages(line)
             case _:
                 raise _Refused("a line that has no place here")
 
@@ -297,6 +299,16 @@ class _Parser:
             raise _Refused("a second header")
         self.record.header = header
         _refuse_where(contradictions.in_header(header, self.plan) if self.plan is not None else None)
+
+    def _close(self, footer: Footer) -> None:
+        if self.record.footer is not None:
+            raise _Refused("a second footer")
+        self.record.footer = footer
+
+    def _add_stages(self, stages: Stages) -> None:
+        cell = self._opened(stages.cell, "stages")
+        if cell is not None:
+            cell.stages.append(stages)
 
     def _open(self, cell: Cell) -> None:
         if cell.id in self.open or cell.id in self.finished or cell.id in self.spoilt:

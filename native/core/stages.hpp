@@ -1,0 +1,38 @@
+// When a message passed the boundaries between its stages, as one rank sees them without any right: its own stamps
+// around the calls, the kernel's (SO_TIMESTAMPING), and when the thread was switched in. All are of CLOCK_REALTIME of
+// the rank's host, which the kernel stamps with, so that stages are differences of one clock. What a stage is, Python
+// decides (src/fabricbench/analysis/stages.py).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace fabricbench {
+
+/// One round trip on one rank: of the message that it sent and the one that it received. Nanoseconds; 0 is a boundary
+/// that was not seen. On the leader the message that is sent comes first, on the follower the one that is received.
+struct StageStamps {
+  std::int64_t number = 0;  // of the round trip, the same on both ranks
+  std::int64_t before = 0;  // the application calls the layer to send
+  std::int64_t scheduled =
+      0;  // the frame enters the queueing discipline: of several the last, of IP fragments the first
+  std::int64_t departed = 0;      // the driver is given it; of several as before
+  std::int64_t acknowledged = 0;  // by the peer, of TCP
+  std::int64_t arrived = 0;       // the last frame of the other message comes up from the driver
+  std::int64_t resumed = 0;       // the thread is switched in for the last time before it has the message
+  std::int64_t waited = 0;        // for how long it was runnable since the last round trip and had no processor
+  std::int64_t received = 0;      // the application has the message
+  std::int64_t round_trip = 0;    // by the clock of the samples, on the leader
+};
+
+/// What one rank saw of a cell's messages. `refused` has the boundaries that its host does not let it see, and why.
+struct StageReport {
+  int rank = 0;  // of the launch
+  bool leads = false;
+  std::map<std::string, std::string> refused;
+  std::vector<StageStamps> messages;
+};
+
+}  // namespace fabricbench

@@ -1,0 +1,115 @@
+// Paths that note the stages of their messages, over the loopback: what the kernel stamps is found again in its row.
+#include "transport/staged.hpp"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+#include "transport/tcp.hpp"
+#include "transport/udp.hpp"
+
+namespace fabricbench {
+namespace {
+
+constexpr std::size_t round_trips = 40;
+constexpr std::size_t message_bytes = 100;
+
+Attachment over_the_loopback() {
+  Attachment attachment;
+  attachment.interface = find_interface("lo", std::nullopt);
+  return attachment;
+}
+
+/// Round trips between two paths, of which the first of each batch of ten is kept on neither side.
+template <class Path>
+std::pair<StageReport, StageReport> ping_pong(Path& first, Path& second) {
+  first.set_bound(1.0);
+  second.set_bound(1.0);
+  second.begin_stages(round_trips);
+  first.begin_stages(round_trips);
+  std::jthread following([&] {
+    std::vector<std::byte> message(message_bytes);
+    for (std::size_t i = 0; i < round_trips; ++i) {
+      ASSERT_TRUE(second.receive(message));
+      second.send(message);
+      if (i % 10 == 0) continue;
+      second.keep(static_cast<std::int64_t>(i), 0);
+      second.settle();
+    }
+  });
+  const std::vector<std::byte> out(message_bytes, std::byte{1});
+  std::vector<std::byte> in(message_bytes);
+  for (std::size_t i = 0; i < round_trips; ++i) {
+    first.settle();
+    const std::uint64_t begin = KernelClock::now();
+    first.send(out);
+    EXPECT_TRUE(first.receive(in));
+    const std::uint64_t end = KernelClock::now();
+    if (i % 10 != 0) first.keep(static_cast<std::int64_t>(i), static_cast<std::int64_t>(end - begin));
+  }
+  following.join();
+  return {first.take_stages(), second.take_stages()};
+}
+
+/// Every boundary of one end, in the order of time.
+void expect_in_order(const StageReport& report, bool leads) {
+  ASSERT_EQ(report.messages.size(), round_trips - round_trips / 10);
+  EXPECT_FALSE(report.refused.contains("scheduled"));
+  for (const StageStamps& one : report.messages) {
+    EXPECT_NE(one.number % 10, 0);
+    EXPECT_GT(one.scheduled, one.before);
+    EXPECT_GE(one.departed, one.scheduled);
+    EXPECT_GE(one.received, one.arrived);
+    if (one.resumed > 0) {
+      EXPECT_GE(one.resumed, one.arrived);
+      EXPECT_GE(one.received, one.resumed);
+    }
+    if (leads) {
+      EXPECT_GE(one.arrived, one.departed);
+      EXPECT_GE(one.round_trip, one.received - one.before - 1'000'000);
+    } else {
+      EXPECT_GT(one.before, one.received);
+    }
+  }
+}
+
+template <template <Receive> class Path, Receive mode>
+void expect_every_boundary() {
+  const Attachment attachment = over_the_loopback();
+  Staged<Path<mode>, mode> first(attachment, Site{.is_first = true});
+  Staged<Path<mode>, mode> second(attachment, Site{});
+  std::jthread accepting([&] { second.meet(first.address()); });
+  first.meet(second.address());
+  accepting.join();
+  // A path is used by one cell after the other.
+  for (int cell = 0; cell < 2; ++cell) {
+    const auto [leads, follows] = ping_pong(first, second);
+    expect_in_order(leads, true);
+    expect_in_order(follows, false);
+  }
+}
+
+TEST(Staged, DatagramsPassEveryBoundaryInOrder) {
+  expect_every_boundary<Udp, Receive::blocking>();
+  expect_every_boundary<Udp, Receive::polling>();
+}
+
+TEST(Staged, MessagesOfAStreamPassEveryBoundaryInOrder) {
+  expect_every_boundary<Tcp, Receive::blocking>();
+  expect_every_boundary<Tcp, Receive::polling>();
+}
+
+TEST(Staged, WhatFindsNoRoomIsLeftOut) {
+  const Attachment attachment = over_the_loopback();
+  Staged<Udp<Receive::blocking>, Receive::blocking> path(attachment, Site{});
+  path.begin_stages(1);
+  path.keep(1, 0);
+  path.keep(2, 0);
+  const StageReport report = path.take_stages();
+  ASSERT_EQ(report.messages.size(), 1U);
+  EXPECT_EQ(report.messages.front().number, 1);
+}
+
+}  // namespace
+}  // namespace fabricbench

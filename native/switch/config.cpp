@@ -145,6 +145,7 @@ Config parse_config(const std::string& text) {
   if (top.find_given("cpu") != nullptr) config.cpu = static_cast<int>(top.rounded("cpu", {0, 65'535}));
   config.status = need_text(top, "status");
   if (top.find_given("lateness") != nullptr) config.lateness = need_text(top, "lateness");
+  if (top.find_given("crossings") != nullptr) config.crossings = need_text(top, "crossings");
   const std::int64_t delay_ns = top.rounded("delay_ns", {0, kLargestDelayNs});
   const PortTiming of_fabric{top.rounded("line_rate_bit_s", {1'000, kLargestRateBitS}), delay_ns, delay_ns};
   const json& ports = top.need("ports");

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "switch/config.hpp"
+#include "switch/crossings.hpp"
 #include "switch/frame.hpp"
 #include "switch/send_cost.hpp"
 #include "switch/statistics.hpp"
@@ -127,6 +128,8 @@ class ForwardingLoop {
     std::uint32_t from;
     std::uint32_t slot;
     std::uint32_t bytes;
+    std::int64_t measured_from_ns = kNever;  // its arrival, where a row of it is kept
+    std::int64_t link_wait_ns = 0;           // and how long its host's link carried others first
   };
   struct Incoming {
     Held frame;
@@ -171,7 +174,7 @@ class ForwardingLoop {
   void offer(std::size_t from, const ReceivedFrame& received) {
     Port& port = ports_[from];
     PortCounters& counters = statistics_.ports[from];
-    const Held frame{static_cast<std::uint32_t>(from), received.slot, received.bytes};
+    Held frame{static_cast<std::uint32_t>(from), received.slot, received.bytes};
     ++pending_;
     counters.received.count(received.bytes);
     if (!received.has_checksum && !port_without_checksums_) port_without_checksums_ = from;
@@ -185,6 +188,10 @@ class ForwardingLoop {
         fits && to != from ? model_.offer(from, arrival_ns, received.bytes) : std::nullopt;
     if (crossing) {
       port.offered_ready_ns = crossing->ready_ns;
+      if (is_measured(port.ring.data(received.slot), received.bytes)) [[unlikely]] {
+        frame.measured_from_ns = arrival_ns;
+        frame.link_wait_ns = model_.link_wait_ns(from, arrival_ns, *crossing);
+      }
       port.incoming.push({frame, *crossing, to});
     } else {
       counters.dropped.count(received.bytes);
@@ -268,7 +275,7 @@ class ForwardingLoop {
     // meantime.
     Port& port = ports_[first];
     const Outgoing outgoing = port.outgoing.front();
-    if (send(port, statistics_.ports[first], outgoing)) {
+    if (send(first, outgoing)) {
       port.outgoing.pop();
       release(outgoing.frame);
     }
@@ -284,7 +291,9 @@ class ForwardingLoop {
   }
 
   /// Returns whether the frame is done with, sent or given up.
-  bool send(Port& port, PortCounters& counters, const Outgoing& outgoing) {
+  bool send(std::size_t to, const Outgoing& outgoing) {
+    Port& port = ports_[to];
+    PortCounters& counters = statistics_.ports[to];
     const std::span frame(ports_[outgoing.frame.from].ring.data(outgoing.frame.slot), outgoing.frame.bytes);
     const std::int64_t ahead = ahead_ns(outgoing.frame.bytes);
     const bool is_sampled = send_cost_.wants_sample(frame.size());
@@ -305,6 +314,12 @@ class ForwardingLoop {
     counters.sent.count(frame.size());
     statistics_.lateness.add(late_ns);
     statistics_.lateness_series.add(called_ns, late_ns);
+    if (outgoing.frame.measured_from_ns != kNever) [[unlikely]] {
+      statistics_.crossings.add(
+          {outgoing.frame.measured_from_ns,
+           outgoing.frame.link_wait_ns + model_.wire_ns(outgoing.frame.from, to, outgoing.frame.bytes),
+           outgoing.release_ns, called_ns + ahead});
+    }
     if (!is_sampled) return true;
     if (const auto stamp_ns = port.sender.take_stamp_ns()) {
       send_cost_.learn(frame.size(), *stamp_ns - stamp_offset_ns_ - called_ns);

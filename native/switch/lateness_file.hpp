@@ -9,36 +9,27 @@
 #pragma once
 
 #include <cstdint>
-#include <fstream>
 #include <string>
 
+#include "switch/kept_lines.hpp"
 #include "switch/lateness.hpp"
 
 namespace fabricbench::emulated_switch {
 
 class LatenessFile {
  public:
-  /// Two of these are kept, the one that grows and the full one before it (`.old`): at most 64 MiB on the disk. With
-  /// traffic all the time, and 350 bytes a line as on a busy machine, that is the last eight minutes at least. What is
-  /// older is dropped.
-  static constexpr std::uint64_t kLargestBytes = 32ULL << 20U;
+  /// With traffic all the time, and 350 bytes a line as on a busy machine, what is kept is the last eight minutes at
+  /// least.
+  static constexpr std::uint64_t kLargestBytes = KeptLines::kLargestBytes;
 
   /// Begins empty; with an empty path nothing is kept. OutputError where it cannot be written.
   explicit LatenessFile(std::string path, std::uint64_t largest_bytes = kLargestBytes);
 
-  /// Appends every window that is over. A full disk costs windows and not the network: it is said once. What is written
-  /// next begins with a newline, so that a line cut short takes no other with it; readers pass over such lines.
+  /// Appends every window that is over.
   void append(LatenessSeries& series);
 
  private:
-  void write(const std::string& lines);
-
-  std::string path_;
-  std::uint64_t largest_bytes_;
-  std::ofstream file_;
-  std::uint64_t bytes_ = 0;
-  bool has_complained_ = false;
-  bool is_cut_ = false;
+  KeptLines lines_;
 };
 
 /// A window as a line; `realtime_offset_ns` is what to add to CLOCK_MONOTONIC.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "switch/crossings.hpp"
 #include "switch/lateness.hpp"
 
 namespace fabricbench::emulated_switch {
@@ -53,6 +54,7 @@ struct Statistics {
   /// How much later than computed frames left: since the start, and window by window.
   Lateness lateness;
   LatenessSeries lateness_series;
+  CrossingSeries crossings;
   std::atomic<bool> is_busy = false;
 };
 

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/clock.hpp"
 #include "base/failure.hpp"
 
 namespace fabricbench::emulated_switch {
@@ -28,7 +29,11 @@ sigset_t awaited_signals() {
 }  // namespace
 
 StatusKeeper::StatusKeeper(const Config& config, Statistics& statistics, Forwarder& forwarder)
-    : config_(config), statistics_(statistics), forwarder_(forwarder), lateness_file_(config.lateness) {}
+    : config_(config),
+      statistics_(statistics),
+      forwarder_(forwarder),
+      lateness_file_(config.lateness),
+      crossings_file_(config.crossings, "crossings") {}
 
 void StatusKeeper::block_signals() {
   const sigset_t signals = awaited_signals();
@@ -41,7 +46,7 @@ void StatusKeeper::run_until_stopped() {
     const int signal = sigtimedwait(&signals, nullptr, &kPeriod);
     if (signal == SIGTERM || signal == SIGINT) return;
     const bool has_changed = refresh();
-    lateness_file_.append(statistics_.lateness_series);
+    keep();
     if (!has_changed && signal != SIGUSR1) continue;
     try {
       write();
@@ -50,6 +55,18 @@ void StatusKeeper::run_until_stopped() {
       std::fprintf(stderr, "fabricbench-switch: %s\n", error.what());
     }
   }
+}
+
+void StatusKeeper::keep() {
+  lateness_file_.append(statistics_.lateness_series);
+  const std::int64_t offset_ns = measure_realtime_offset_ns();
+  std::string lines;
+  statistics_.crossings.take([&](const FrameCrossing& one) {
+    lines +=
+        nlohmann::json{one.arrival_ns + offset_ns, one.wire_ns, one.due_ns + offset_ns, one.sent_ns + offset_ns}.dump();
+    lines += '\n';
+  });
+  crossings_file_.append(lines);
 }
 
 bool StatusKeeper::refresh() {
@@ -69,7 +86,7 @@ bool StatusKeeper::refresh() {
 
 void StatusKeeper::write() {
   refresh();
-  lateness_file_.append(statistics_.lateness_series);
+  keep();
   const std::string unfinished = config_.status + ".new";
   std::ofstream file(unfinished, std::ios::trunc);
   file << text() << '\n';

@@ -7,6 +7,7 @@
 
 #include "switch/config.hpp"
 #include "switch/forwarder.hpp"
+#include "switch/kept_lines.hpp"
 #include "switch/lateness_file.hpp"
 #include "switch/statistics.hpp"
 
@@ -16,8 +17,8 @@ class StatusKeeper {
  public:
   StatusKeeper(const Config& config, Statistics& statistics, Forwarder& forwarder);
 
-  /// Appends to the lateness file, then replaces the status file in one step; OutputError where it cannot be
-  /// written. Whoever sees a new status finds the windows up to it.
+  /// Appends to the files of lateness and crossings, then replaces the status file in one step; OutputError where it
+  /// cannot be written. Whoever sees a new status finds the windows and frames up to it.
   void write();
 
   /// Blocks the signals that run_until_stopped() waits for; to be called before any thread is started.
@@ -30,11 +31,14 @@ class StatusKeeper {
   /// Takes in what the rings lost; returns whether anything was counted since the last time.
   bool refresh();
   [[nodiscard]] std::string text() const;
+  /// Appends what the forwarding thread has of windows and of frames to their files.
+  void keep();
 
   const Config& config_;
   Statistics& statistics_;
   Forwarder& forwarder_;
   LatenessFile lateness_file_;
+  KeptLines crossings_file_;
   std::uint64_t counted_ = 0;
   bool was_busy_ = false;
 };

@@ -78,6 +78,31 @@ std::optional<Crossing> TimingModel::offer(std::size_t port, std::int64_t arriva
   return Crossing{carried.start_ns + header_ns + behind_ns, tail_ns, wire_bytes};
 }
 
+std::int64_t TimingModel::link_wait_ns(std::size_t port, std::int64_t arrival_ns, const Crossing& offered) const {
+  const Port& from = ports_[port];
+  const std::int64_t alone_ns =
+      from.ingress.serialisation_ns(offered.wire_bytes) + from.delay_up_ns + switch_latency_ns_;
+  return std::max<std::int64_t>(0, offered.tail_ns - arrival_ns - alone_ns);
+}
+
+std::int64_t TimingModel::wire_ns(std::size_t from, std::size_t to, std::int64_t frame_bytes) const {
+  const Port& ingress = ports_[from];
+  const std::int64_t wire_bytes = wire_.wire_bytes(frame_bytes);
+  std::int64_t tail_ns = ingress.ingress.serialisation_ns(wire_bytes) + ingress.delay_up_ns;
+  std::int64_t ready_ns = tail_ns;
+  if (switching_ != Switching::store_and_forward) {
+    ready_ns =
+        ingress.ingress.serialisation_ns(bytes_before_forwarding(switching_, wire_, wire_bytes)) + ingress.delay_up_ns;
+  }
+  for (const std::uint32_t segment : route(from, to)) {
+    const Segment& one = segments_[segment];
+    tail_ns = std::max(ready_ns + one.link.serialisation_ns(wire_bytes), tail_ns) + one.latency_ns;
+    ready_ns += one.latency_ns;
+  }
+  const Port& egress = ports_[to];
+  return std::max(ready_ns + egress.egress.serialisation_ns(wire_bytes), tail_ns) + egress.delay_down_ns;
+}
+
 bool TimingModel::has_room(const Link& link, const Crossing& crossing) const {
   const std::int64_t waiting_bytes = link.backlog_bytes(crossing.ready_ns);
   return waiting_bytes == 0 || waiting_bytes + crossing.wire_bytes <= port_buffer_bytes_;

@@ -132,6 +132,13 @@ class TimingModel {
   /// the next, and with it all that come until then.
   std::optional<std::int64_t> admit(std::size_t port, const Crossing& crossing);
 
+  /// How long a frame that was offered then waited for its host's link to carry those before it.
+  [[nodiscard]] std::int64_t link_wait_ns(std::size_t port, std::int64_t arrival_ns, const Crossing& offered) const;
+
+  /// How long a frame is under way between two ports where nothing else is, without the switch's own latency: what its
+  /// links alone take.
+  [[nodiscard]] std::int64_t wire_ns(std::size_t from, std::size_t to, std::int64_t frame_bytes) const;
+
   /// The shortest time from any arrival to its `ready_ns`: a frame that has not arrived by now cannot be ready before
   /// now + lookahead, so whatever is ready by then may be admitted in order (Chandy and Misra, 1979). Without a switch
   /// it is as good as endless: each end hears one other, whose frames are in order by themselves.

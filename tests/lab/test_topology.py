@@ -90,7 +90,9 @@ def test_switches_keep_off_the_processors_of_other_labs_switches_where_there_are
 
 
 def test_the_switch_is_told_what_was_asked_for():
-    told = plan_lab("a", 2, parse_fabrics("atm-oc3:delay=7us"), [0, 1]).switch_configuration(0, Path("/s"), Path("/l"))
+    told = plan_lab("a", 2, parse_fabrics("atm-oc3:delay=7us"), [0, 1]).switch_configuration(
+        0, {"status": Path("/s"), "lateness": Path("/l")}
+    )
     assert told["delay_ns"] == 7000
     assert told["cell"] == {"payload_bytes": 48, "cell_bytes": 53}
     assert told["ports"] == [
@@ -103,7 +105,7 @@ def test_the_switch_is_told_what_was_asked_for():
 
 def test_the_switch_is_told_that_a_cable_is_one_link(tmp_path: Path):
     topology = plan_lab("a", 2, parse_fabrics("fast-ethernet-crossover:delay=3us"), [0, 1])
-    told = topology.switch_configuration(0, tmp_path / "status", tmp_path / "lateness")
+    told = topology.switch_configuration(0, {"status": tmp_path / "status"})
     assert (told["switching"], told["delay_ns"], told["switch_latency_ns"]) == ("none", 3000, 0)
     assert isinstance(told["ports"], list)
     assert [port["delay_down_ns"] for port in told["ports"]] == [0, 0]
@@ -113,7 +115,7 @@ def test_the_switch_is_told_that_a_cable_is_one_link(tmp_path: Path):
 
 def test_the_switch_is_told_the_segments_of_a_torus_and_every_route(tmp_path: Path):
     topology = plan_lab("a", 4, parse_fabrics("sci-torus:latency=1us"), [0, 1])
-    told = topology.switch_configuration(0, tmp_path / "status", tmp_path / "lateness")
+    told = topology.switch_configuration(0, {"status": tmp_path / "status"})
     assert told["segments"] == [{"line_rate_bit_s": 6.4e9, "latency_ns": 1000}] * 8
     assert told["switch_latency_ns"] == 0
     assert told["routes"] == [
@@ -122,7 +124,7 @@ def test_the_switch_is_told_the_segments_of_a_torus_and_every_route(tmp_path: Pa
         [[6], [2, 7], [], [2]],
         [[3, 6], [7], [3], []],
     ]
-    assert "routes" not in plan_lab("a", 4, FABRICS, [0, 1]).switch_configuration(0, tmp_path, tmp_path)
+    assert "routes" not in plan_lab("a", 4, FABRICS, [0, 1]).switch_configuration(0, {})
     with pytest.raises(UsageError, match="4 nodes make no torus of 3 columns"):
         plan_lab("a", 4, parse_fabrics("sci-torus:columns=3"), [0, 1])
 
@@ -149,7 +151,7 @@ def test_a_lab_that_cannot_be_is_refused(nodes: int, fabrics: list[EmulatedFabri
 
 def test_the_switch_is_told_of_a_link_that_differs(tmp_path: Path) -> None:
     topology = plan_lab("faulty", 3, [parse_fabric("fast-ethernet:n2.rate=80Mbit/s,n1.delay-up=20us")], [0, 1])
-    ports = topology.switch_configuration(0, tmp_path / "status", tmp_path / "lateness")["ports"]
+    ports = topology.switch_configuration(0, {"status": tmp_path / "status"})["ports"]
     assert isinstance(ports, list)
     assert "line_rate_bit_s" not in ports[0]
     assert ports[1] == {**ports[1], "delay_up_ns": 20_000, "line_rate_bit_s": 100e6}

@@ -1,15 +1,19 @@
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fabricbench.record.frames import stages_frame
 from fabricbench.record.lines import Phase
+from fabricbench.record.probe_plan import ProbePlan
 from fabricbench.record.reading import Record, parse_record, read_record
 
 FIXTURE = Path(__file__).parents[2] / "schema/fixtures/record.jsonl"
@@ -155,6 +159,27 @@ def test_the_fixture_of_the_patterns_is_read_whole():
     assert states[:4] == [{}] * 4
     assert states[4]["n0"] == {"mlx5_0/1": {"packet_seq_err": 2, "np_cnp_sent": 1}, "eth0": {"rx_prio3_pause": 7}}
     assert states[4]["n1"] == {"mlx5_0/1": {}}
+
+
+STAGES = Path(__file__).parents[2] / "schema/fixtures/record-stages.jsonl"
+
+
+def test_the_fixture_of_stages_is_read_whole_and_its_leading_rank_has_the_samples():
+    record = read_record(STAGES, ProbePlan.model_validate_json(STAGES.with_name("plan-stages.json").read_bytes()))
+    assert record.is_complete
+    for cell in record.cells:
+        leads, follows = cell.stages
+        assert (leads.leads, follows.leads) == (True, False)
+        assert leads.round_trip_ns == tuple(cell.batches[-1].time_ns.tolist())
+        assert set(leads.number) <= set(follows.number)
+        frame = stages_frame(record).filter(pl.col("cell") == cell.id, "leads")
+        assert (frame["scheduled_unix_ns"] - leads.base_unix_ns).to_list() == list(leads.scheduled_ns)
+
+
+def test_stages_whose_columns_differ_in_length_are_refused():
+    text = STAGES.read_bytes().replace(b'"number":[', b'"number":[99,', 1)
+    record = parse_record(io.BytesIO(text))
+    assert "before_ns has 4 positions, number has 5" in record.damage[0].reason
 
 
 def test_a_channel_of_a_cell_that_is_not_open_costs_no_other():

@@ -9,6 +9,7 @@ from typing import Any
 
 from fabricbench.launch.launcher import Command, OnThisMachine
 from fabricbench.launch.watch import guarded
+from fabricbench.record.crossings import Crossings
 from fabricbench.record.launch import CellLateness
 from fabricbench.testbed.model import Fabric, Lost
 
@@ -66,6 +67,10 @@ class FakeLauncher(OnThisMachine):
 
     def switches(self) -> dict[str, Any]:
         return {"slow": {"state": "idle"}}
+
+    def crossings(self, fabric: Fabric, spans: Mapping[int, tuple[int, int]]) -> dict[int, Crossings]:
+        del fabric, spans
+        return {}
 
     def lateness(self, fabric: Fabric, spans: Mapping[int, tuple[int, int]]) -> dict[int, CellLateness]:
         del fabric

@@ -49,6 +49,25 @@ TEST(Timing, ForwardingLatencyIsAdded) {
   EXPECT_EQ(delay_through(timing, kFull), kFullNs + 64 * 80 + 2 * kDelayNs + 1234);
 }
 
+TEST(Timing, WhatTheWireTakesIsTheWholeWithoutTheSwitchsLatency) {
+  for (const Switching switching : {Switching::store_and_forward, Switching::cut_through, Switching::none}) {
+    for (const std::int64_t bytes : {std::int64_t{42}, kFull}) {
+      FabricTiming timing = fabric(switching);
+      const std::int64_t without = delay_through(timing, bytes);
+      timing.switch_latency_ns = switching == Switching::none ? 0 : 1234;
+      EXPECT_EQ(TimingModel(timing).wire_ns(0, 1, bytes), without);
+    }
+  }
+}
+
+TEST(Timing, AFrameWaitsForItsHostsLinkAsLongAsThoseBeforeItTake) {
+  TimingModel model(fabric(Switching::store_and_forward));
+  const auto first = model.offer(0, kStart, kFull);
+  const auto second = model.offer(0, kStart + 1'000, kFull);
+  EXPECT_EQ(model.link_wait_ns(0, kStart, first.value()), 0);
+  EXPECT_EQ(model.link_wait_ns(0, kStart + 1'000, second.value()), kFullNs - 1'000);
+}
+
 TEST(Timing, CellsAreServedWhole) {
   FabricTiming timing = fabric(Switching::store_and_forward);
   timing.wire.overhead_bytes = 2;

@@ -23,6 +23,8 @@ from fabricbench.pattern_facts import Family
 from fabricbench.patterns import PATTERNS
 from fabricbench.record.atomic import replace_text
 from fabricbench.record.confinement import ATTEMPT
+from fabricbench.record.crossings import Crossings
+from fabricbench.record.frames import NO_CROSSINGS
 from fabricbench.record.integrity import read_file
 from fabricbench.record.launch import LaunchFacts, LaunchSummary, write_launch
 from fabricbench.record.outcome import LaunchOutcome, outcome_of, place_of_death, signal_name, signal_number
@@ -218,6 +220,9 @@ class Attempts:
             return None
         switches = {"switches_before": attempt.switches_before, "switches_after": self._launcher.switches()}
         lateness = self._launcher.lateness(self._plan.fabric(attempt.launch.fabric), _spans(written.record))
+        crossings = self._launcher.crossings(
+            self._plan.fabric(attempt.launch.fabric), _spans(written.record, staged=True)
+        )
         end = _end_of(attempt, written, ended)
         if self._settings is not None and ended is not None:
             end["settings"], end["invalid_because"] = self._settings.look(attempt.launch.fabric)
@@ -231,7 +236,8 @@ class Attempts:
                 )
         if is_spoilt and end["outcome"].counts:
             end["outcome"] = LaunchOutcome.FAILED
-        return self._store(attempt.launch, attempt.directory, written, {**end, **switches, "lateness": lateness})
+        facts = {**end, **switches, "lateness": lateness}
+        return self._store(attempt.launch, attempt.directory, written, facts, crossings)
 
     def _conditions_of(self, launch: LaunchPlan, directory: Path) -> dict[str, str]:
         """Return what a launch was started with; of one that an earlier version started, what it would be now."""
@@ -241,7 +247,14 @@ class Attempts:
             start = start_of(launch, self._plan)
             return {**self._launcher.conditions(self._plan.fabric(launch.fabric)), **start.conditions(directory)}
 
-    def _store(self, launch: LaunchPlan, directory: Path, written: Written, facts: dict[str, Any]) -> Stored:
+    def _store(
+        self,
+        launch: LaunchPlan,
+        directory: Path,
+        written: Written,
+        facts: dict[str, Any],
+        crossings: Mapping[int, Crossings] = NO_CROSSINGS,
+    ) -> Stored:
         record = written.record
         fabric = self._plan.fabric(launch.fabric)
         # A workload is counted while it prints; a measurer prints nothing.
@@ -255,6 +268,7 @@ class Attempts:
             record,
             workload=written.workload,
             kernel=written.kernel,
+            crossings=crossings,
             facts=LaunchFacts(
                 block=launch.block,
                 position=launch.position,
@@ -308,9 +322,9 @@ def _end_of(attempt: Attempt, written: Written, ended: Outcome | None) -> dict[s
     }
 
 
-def _spans(record: Record) -> dict[int, tuple[int, int]]:
-    """Return when each finished cell began and ended, where the record tells."""
-    ends = [cell.end for cell in record.cells if cell.end is not None]
+def _spans(record: Record, *, staged: bool = False) -> dict[int, tuple[int, int]]:
+    """Return when each finished cell began and ended, where the record tells, or each whose stages were measured."""
+    ends = [cell.end for cell in record.cells if cell.end is not None and (cell.stages or not staged)]
     return {
         end.cell: (end.begin_unix_ns, end.end_unix_ns)
         for end in ends

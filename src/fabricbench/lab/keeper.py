@@ -26,7 +26,7 @@ from fabricbench.lab import guest, namespaces
 from fabricbench.lab.node import NodeOrder, become_node, quieten_network, turn_offloads_off
 from fabricbench.lab.process import told_exit_code
 from fabricbench.lab.sender_limit import sender_limit
-from fabricbench.lab.topology import CONTROL_INTERFACE, CONTROL_MTU, STAY, KeeperOrder, Topology
+from fabricbench.lab.topology import CONTROL_INTERFACE, CONTROL_MTU, KEPT_FILES, STAY, KeeperOrder, Topology
 
 _BRIDGE = "control"
 _TIMEOUT_S = 20.0
@@ -212,8 +212,8 @@ def _start_switch(order: KeeperOrder, index: int) -> subprocess.Popen[bytes]:
     planned = order.topology.fabrics[index]
     name = planned.fabric.name
     configuration = order.switch_file(name, "json")
-    status, lateness = order.switch_file(name, "status.json"), order.switch_file(name, "lateness.jsonl")
-    configuration.write_text(json.dumps(order.topology.switch_configuration(index, status, lateness), indent=1))
+    files = {what: order.switch_file(name, suffix) for what, suffix in KEPT_FILES.items()}
+    configuration.write_text(json.dumps(order.topology.switch_configuration(index, files), indent=1))
     with order.switch_file(name, "log").open("wb") as log:
         return subprocess.Popen(
             [str(order.switch_program), str(configuration)],

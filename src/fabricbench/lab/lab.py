@@ -34,9 +34,18 @@ from fabricbench.lab.process import (
     wait_for_all,
 )
 from fabricbench.lab.rdma import needed_rdma
-from fabricbench.lab.status import LabStatus, LatenessDuring, Span, read_lateness, read_status
+from fabricbench.lab.status import LabStatus, LatenessDuring, Span, read_crossings, read_lateness, read_status
 from fabricbench.lab.support import needed_support
-from fabricbench.lab.topology import CONTROL_INTERFACE, STAY, KeeperOrder, Topology, plan_lab, switch_file
+from fabricbench.lab.topology import (
+    CONTROL_INTERFACE,
+    CROSSINGS_FILE,
+    LATENESS_FILE,
+    STAY,
+    KeeperOrder,
+    Topology,
+    plan_lab,
+    switch_file,
+)
 from fabricbench.native import native_file
 from fabricbench.testbed.model import Lost, Testbed
 
@@ -221,10 +230,20 @@ class Lab:
 
         A span that the switch cannot tell of is left out. What has left is on the disk once `status` has been asked.
         """
+        path = self._switch_file(interface, LATENESS_FILE)
+        return {} if path is None else read_lateness(path, spans)
+
+    def crossings(self, interface: str, spans: Mapping[int, Span]) -> dict[int, list[list[int]]]:
+        """Return, for each span of time, the frames of measured stages that crossed the switch behind that interface.
+
+        As of lateness, what has left is on the disk once `status` has been asked; `read_crossings` tells the columns.
+        """
+        path = self._switch_file(interface, CROSSINGS_FILE)
+        return {} if path is None else read_crossings(path, spans)
+
+    def _switch_file(self, interface: str, suffix: str) -> Path | None:
         planned = next((one for one in self.topology.fabrics if one.interface == interface), None)
-        if planned is None:
-            return {}
-        return read_lateness(switch_file(self.directory, planned.fabric.name, "lateness.jsonl"), spans)
+        return None if planned is None else switch_file(self.directory, planned.fabric.name, suffix)
 
     def down(self) -> None:
         """End the lab and wait until its processes and namespaces are gone. Ending one that is gone already is no error."""

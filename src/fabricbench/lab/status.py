@@ -191,6 +191,10 @@ def _written_at(path: Path) -> tuple[int, int] | None:
 OLD_SUFFIX = ".old"
 """The full file before the one that grows."""
 
+CROSSING_COLUMNS = 4
+LONGEST_CROSSING_NS = 10_000_000_000
+"""No frame is longer in a switch: two neighbouring lines may be in another order than their arrivals by so much."""
+
 Span = tuple[int, int]
 """Begin and end, ns since 1970."""
 
@@ -237,6 +241,36 @@ def read_lateness(path: Path, spans: Mapping[int, Span]) -> dict[int, LatenessDu
     kept_from = next((window.begin_ns for window in map(_window, old) if window is not None), last) if old else first
     found = {key: lateness_between(windows, span) for key, span in spans.items() if span[0] >= kept_from}
     return {key: lateness for key, lateness in found.items() if lateness is not None}
+
+
+def read_crossings(path: Path, spans: Mapping[int, Span]) -> dict[int, list[list[int]]]:
+    """Return, for each span, the frames of measured stages that came during it, a row each: what native/switch/crossings.hpp has.
+
+    Columns: arrival, the time that its links alone take, when it was due at the node, when it was there; ns, all but the second
+    since 1970. A span without any is left out.
+    """
+    if not spans:
+        return {}
+    first = min(begin for begin, _ in spans.values())
+    rows = []
+    for line in reversed(_lines(path.with_name(path.name + OLD_SUFFIX)) + _lines(path)):
+        row = _crossing(line)
+        if row is None:
+            continue
+        if row[0] < first - LONGEST_CROSSING_NS:  # lines are in the order in which frames left
+            break
+        rows.append(row)
+    found = {key: [row for row in reversed(rows) if begin <= row[0] <= end] for key, (begin, end) in spans.items()}
+    return {key: of_span for key, of_span in found.items() if of_span}
+
+
+def _crossing(line: bytes) -> list[int] | None:
+    """Return the numbers of a line; None where a full disk cut it short."""
+    try:
+        told = json.loads(line)
+    except ValueError:
+        return None
+    return told if isinstance(told, list) and len(told) == CROSSING_COLUMNS else None
 
 
 def lateness_between(windows: Sequence[Window], span: Span) -> LatenessDuring | None:

@@ -139,8 +139,8 @@ class Topology(Model):
         lines = ["127.0.0.1 localhost", *(f"{node.control_address} {node.name}" for node in self.nodes)]
         return "\n".join(lines) + "\n"
 
-    def switch_configuration(self, index: int, status: Path, lateness: Path) -> dict[str, object]:
-        """Return what `fabricbench-switch` is told about fabric `index`; it keeps its counters in `status`, and `lateness`."""
+    def switch_configuration(self, index: int, files: Mapping[str, Path]) -> dict[str, object]:
+        """Return what `fabricbench-switch` is told about fabric `index`; it keeps what KEPT_FILES names in `files`."""
         planned = self.fabrics[index]
         fabric = planned.fabric
         return {
@@ -158,8 +158,7 @@ class Topology(Model):
             "host_queue_bytes": host_queue_bytes(fabric),
             "coalesce_ns": round(fabric.coalesce_s * 1e9),
             "cpu": planned.cpu,
-            "status": str(status),
-            "lateness": str(lateness),
+            **{what: str(path) for what, path in files.items()},
             **_routing(fabric, len(self.nodes)),
         }
 
@@ -309,6 +308,11 @@ def _subnet(fabric: int) -> IPv4Network:
 STAY = b"stay\n"
 
 
+LATENESS_FILE, CROSSINGS_FILE = "lateness.jsonl", "crossings.jsonl"
+KEPT_FILES = {"status": "status.json", "lateness": LATENESS_FILE, "crossings": CROSSINGS_FILE}
+"""What a switch is told to keep -> the suffix of the file."""
+
+
 class KeeperOrder(Model):
     """What the keeper is told: the plan, whether it is root, where files are, the switch's program, and what guests need."""
 
@@ -325,7 +329,7 @@ class KeeperOrder(Model):
         return self.directory / "hosts"
 
     def switch_file(self, fabric: str, suffix: str) -> Path:
-        """Return a file of the fabric's switch: `json` (configuration), `status.json`, `lateness.jsonl` or `log`."""
+        """Return a file of the fabric's switch: `json` (configuration), `log`, or one of KEPT_FILES."""
         return switch_file(self.directory, fabric, suffix)
 
 

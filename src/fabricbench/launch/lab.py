@@ -6,11 +6,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+
 from fabricbench.lab.process import ProcessIdentity
 from fabricbench.launch.launcher import Command, OnThisMachine, meeting_address
 from fabricbench.launch.mpi import MpiStarter
 from fabricbench.launch.starting import Placement
 from fabricbench.launch.watch import guarded
+from fabricbench.record.crossings import Crossings
 from fabricbench.record.launch import CellLateness
 from fabricbench.testbed.model import Fabric, Layout, Lost, Testbed
 
@@ -56,6 +59,9 @@ class EnterableLab(Protocol):
 
     def lateness(self, interface: str, spans: Mapping[int, tuple[int, int]]) -> Mapping[int, Any]:
         """Return how late the switch behind an interface was in each span."""
+
+    def crossings(self, interface: str, spans: Mapping[int, tuple[int, int]]) -> Mapping[int, list[list[int]]]:
+        """Return the frames of measured stages that crossed the switch behind an interface in each span."""
 
 
 class LabLauncher(OnThisMachine):
@@ -129,3 +135,8 @@ class LabLauncher(OnThisMachine):
         """Return how late the fabric's switch was in each span. By interface: a fabric may go by two names."""
         found = self._lab.lateness(fabric.interface, spans) if fabric.interface is not None else {}
         return {key: CellLateness.model_validate(one.model_dump()) for key, one in found.items()}
+
+    def crossings(self, fabric: Fabric, spans: Mapping[int, tuple[int, int]]) -> Mapping[int, Crossings]:
+        """Return the frames of measured stages that crossed the fabric's switch in each span."""
+        found = self._lab.crossings(fabric.interface, spans) if fabric.interface is not None else {}
+        return {key: np.array(rows, dtype=np.int64) for key, rows in found.items()}

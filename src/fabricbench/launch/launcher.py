@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from fabricbench.lab.process import ProcessIdentity
+from fabricbench.record.crossings import Crossings
 from fabricbench.record.launch import CellLateness
 from fabricbench.testbed.model import Fabric, Lost, Node
 
@@ -87,6 +88,9 @@ class Launcher(Protocol):
     def lateness(self, fabric: Fabric, spans: Mapping[int, tuple[int, int]]) -> dict[int, CellLateness]:
         """Return how late the fabric's emulated switch was in each span (begin and end, ns since 1970); empty where it is real."""
 
+    def crossings(self, fabric: Fabric, spans: Mapping[int, tuple[int, int]]) -> Mapping[int, Crossings]:
+        """Return the frames of measured stages that crossed the emulated switch in each span; empty where the fabric is real."""
+
 
 def meeting_address(node: Node, fabric: Fabric) -> str:
     """Return where a node is found on a fabric: by its address, where the testbed tells it, else by its name."""
@@ -135,5 +139,9 @@ class RealMachines:
         return {}
 
     def lateness(self, _fabric: Fabric, _spans: Mapping[int, tuple[int, int]]) -> dict[int, CellLateness]:
+        """Return an empty mapping: there is no emulated switch."""
+        return {}
+
+    def crossings(self, _fabric: Fabric, _spans: Mapping[int, tuple[int, int]]) -> Mapping[int, Crossings]:
         """Return an empty mapping: there is no emulated switch."""
         return {}

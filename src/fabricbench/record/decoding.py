@@ -32,20 +32,29 @@ from fabricbench.record.frames import (
     LATER_CELL_COLUMNS,
     LATER_SAMPLE_COLUMNS,
     OF_A_CHANNELS_NUMBER,
+    OF_ANY_STAGE,
     SAMPLE_SCHEMA,
+    STAGE_SCHEMA,
     Schema,
     check_cells,
     in_schema,
     lacking,
 )
-from fabricbench.record.integrity import CELLS, CHANNELS, LAUNCH, SAMPLES
+from fabricbench.record.integrity import CELLS, CHANNELS, LAUNCH, SAMPLES, STAGES
 from fabricbench.record.parquet_size import check_parquet_size
 
 PARQUET_SCHEMAS: dict[str, tuple[Schema, Mapping[str, Any]]] = {
     CELLS: (CELL_SCHEMA, LATER_CELL_COLUMNS),
     SAMPLES: (SAMPLE_SCHEMA, LATER_SAMPLE_COLUMNS),
     CHANNELS: (CHANNEL_SCHEMA, {}),
+    STAGES: (STAGE_SCHEMA, {}),
 }
+
+WITHOUT_NULLS = {
+    CHANNELS: tuple(name for name in CHANNEL_SCHEMA if name not in OF_A_CHANNELS_NUMBER),
+    STAGES: OF_ANY_STAGE,
+}
+"""Columns of files in which not all are complete."""
 
 UNREADABLE = (OSError, ValueError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
 """What a file that is not as it should be may raise here."""
@@ -98,6 +107,8 @@ MOST_CHANNELS = 2_000_000
 """Of a launch, which are in memory at once: each pair of 1,400 ranks. A hash tells how many there are, to a few per cent."""
 BYTES_A_SAMPLE = 64
 """A row has 26; pages may hold more while they are packed."""
+BYTES_OF_STAGES = 256
+"""A row has 117."""
 MOST_CELLS, MOST_CELL_VALUES, MOST_CELL_BYTES = 100_000, 8_000_000, 256 * 1024 * 1024
 """Of a launch's cells: a value is a rank of a cell, say."""
 SMALL_BYTES = 4 * 1024 * 1024
@@ -105,9 +116,11 @@ FEW_ROWS = 100_000
 """Of a table that is decoded at once; a file of more goes through in pieces."""
 
 
-def most_bytes(rows: int | None) -> int:
-    """Return how large a Parquet file of so many samples may be, packed or not; of cells without a number."""
-    return MOST_CELL_BYTES if rows is None else BYTES_A_SAMPLE * rows + SMALL_BYTES
+def most_bytes(name: str, rows: int | None) -> int:
+    """Return how large a Parquet file of that name and so many rows may be, packed or not; of cells without a number."""
+    if rows is None:
+        return MOST_CELL_BYTES
+    return (BYTES_OF_STAGES if name == STAGES else BYTES_A_SAMPLE) * rows + SMALL_BYTES
 
 
 def check_size(path: Path, rows: int | None) -> None:
@@ -118,7 +131,7 @@ def check_size(path: Path, rows: int | None) -> None:
     if rows > MOST_SAMPLES:
         raise ValueError(f"{LAUNCH} says that it has {rows:,} rows, and {MOST_SAMPLES:,} are the most that are read")
     most_values = 2 * rows + 1000  # a column's dictionary holds as many again, at most
-    check_parquet_size(path, rows, most_values, most_bytes(rows))
+    check_parquet_size(path, rows, most_values, most_bytes(path.name, rows))
 
 
 def check_content(path: Path, rows: int | None = None) -> None:
@@ -139,7 +152,7 @@ def check_content(path: Path, rows: int | None = None) -> None:
     if path.name == CELLS:
         check_cells(frame.collect(engine="in-memory"))
         return
-    complete = [name for name in wanted if path.name == SAMPLES or name not in OF_A_CHANNELS_NUMBER]
+    complete = list(WITHOUT_NULLS.get(path.name, tuple(wanted)))
     # The largest of each column makes polars decode all of them, a piece at a time, and convert those of another type.
     is_looked_at = is_small and there == wanted
     told = frame.select(

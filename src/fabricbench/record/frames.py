@@ -17,7 +17,18 @@ from pydantic import TypeAdapter
 from fabricbench.model import Layer, Metric, Pattern, Receive
 from fabricbench.pattern_facts import Parameters
 from fabricbench.patterns import metric_of
-from fabricbench.record.lines import Cell, CellEnd, InterfaceBytes, Phase, PortState, Quantity, RdmaAttachment
+from fabricbench.record.crossings import UNKNOWN, Crossings, crossed
+from fabricbench.record.lines import (
+    STAGE_TIMES,
+    Cell,
+    CellEnd,
+    InterfaceBytes,
+    Phase,
+    PortState,
+    Quantity,
+    RdmaAttachment,
+    Stages,
+)
 from fabricbench.record.probe_plan import PlanCongestor, PlanProbe
 from fabricbench.record.reading import Batch, CellRecord, Numbers, Record, SignedNumbers
 from fabricbench.record.setup import variant
@@ -135,6 +146,34 @@ without a number has one row, whose `index`, `time_ns` and `bytes` are null."""
 
 OF_A_CHANNELS_NUMBER = ("index", "time_ns", "bytes")
 """What a channel may have nulls in: it has no number, or its bytes were not counted."""
+
+
+STAGE_SCHEMA: Schema = {
+    "cell": pl.UInt32,
+    "rank": pl.UInt32,
+    "leads": pl.Boolean,
+    "number": pl.UInt32,
+    "before_unix_ns": pl.Int64,
+    "scheduled_unix_ns": pl.Int64,
+    "departed_unix_ns": pl.Int64,
+    "acknowledged_unix_ns": pl.Int64,
+    "arrived_unix_ns": pl.Int64,
+    "resumed_unix_ns": pl.Int64,
+    "received_unix_ns": pl.Int64,
+    "waited_ns": pl.Int64,
+    "round_trip_ns": pl.Int64,
+    "switch_first_unix_ns": pl.Int64,
+    "switch_last_unix_ns": pl.Int64,
+    "wire_ns": pl.Int64,
+    "due_unix_ns": pl.Int64,
+}
+"""A row for each round trip on each of its two ranks: the boundaries of `record.lines.Stages`, by the clock of the rank's host.
+
+Of what the rank sent, an emulated switch tells when its first and last frame came, how long the links of the last alone take, and
+when that was due at the other node: null where the fabric is real. The rows of the rank that leads are the measured samples.
+"""
+OF_ANY_STAGE = ("cell", "rank", "leads", "number", "waited_ns", "round_trip_ns")
+"""Columns without nulls."""
 
 
 def lacking(schema: Mapping[str, Any], required: Schema, later: Mapping[str, Any]) -> list[str]:
@@ -297,6 +336,53 @@ def channels_frame(record: Record) -> pl.DataFrame:
         (pl.when(~pl.lit(pl.Series(nulls[name]))).then(pl.col(name)) if name in nulls else pl.col(name)).cast(dtype)
         for name, dtype in CHANNEL_SCHEMA.items()
     )
+
+
+NO_CROSSINGS: Mapping[int, Crossings] = {}
+
+
+def stages_frame(record: Record, crossings: Mapping[int, Crossings] = NO_CROSSINGS) -> pl.DataFrame:
+    """Return when each message passed its boundaries, cell by cell; `crossings` are those of a switch, by the cell's number."""
+    parts = [_stages_of(cell, crossings.get(cell.id)) for cell in record.cells if cell.stages]
+    return pl.concat(parts) if parts else pl.DataFrame(schema=STAGE_SCHEMA)
+
+
+def _stages_of(cell: CellRecord, crossings: Crossings | None) -> pl.DataFrame:
+    rows = pl.concat(_rank_stages(line) for line in cell.stages)
+    leads, follows = rows.filter("leads"), rows.filter(~pl.col("leads"))
+    if crossings is not None and len(crossings):
+        leads, follows = _crossed(leads, follows, crossings), _crossed(follows, leads, crossings)
+    return pl.concat((leads, follows), how="diagonal").select(
+        (pl.col(name) if name in leads.columns else pl.lit(None)).cast(dtype).alias(name)
+        for name, dtype in STAGE_SCHEMA.items()
+    )
+
+
+def _rank_stages(line: Stages) -> pl.DataFrame:
+    durations = ("waited_ns", "round_trip_ns")
+    columns: dict[str, Any] = {"number": pl.Series(line.number, dtype=pl.Int64)}
+    for name in STAGE_TIMES:
+        times = pl.Series(getattr(line, name), dtype=pl.Int64)
+        columns[name if name in durations else name.replace("_ns", "_unix_ns")] = (
+            times if name in durations else times + line.base_unix_ns
+        )
+    return pl.DataFrame(columns).with_columns(
+        pl.lit(line.cell).alias("cell"), pl.lit(line.rank).alias("rank"), pl.lit(line.leads).alias("leads")
+    )
+
+
+def _crossed(sent: pl.DataFrame, received: pl.DataFrame, crossings: Crossings) -> pl.DataFrame:
+    """Return the rows of what one rank sent with what the switch tells of it; `received` are those of the other rank."""
+    both = sent.join(received.select("number", pl.col("arrived_unix_ns").alias("there")), on="number", how="left")
+    sent_ns, arrived_ns = (both[name].fill_null(UNKNOWN).to_numpy() for name in ("before_unix_ns", "there"))
+    found = crossed(sent_ns, arrived_ns, crossings)
+    told = {
+        "switch_first_unix_ns": found.first,
+        "switch_last_unix_ns": found.last,
+        "wire_ns": found.wire,
+        "due_unix_ns": found.due,
+    }
+    return sent.with_columns(pl.Series(name, values).replace(UNKNOWN, None) for name, values in told.items())
 
 
 def _or_zeros(numbers: Numbers | SignedNumbers | None, count: int) -> Numbers | SignedNumbers:

@@ -39,7 +39,9 @@ CELLS = "cells.parquet"
 SAMPLES = "samples.parquet"
 CHANNELS = "channels.parquet"
 """Only where a cell has channels of its own to tell of."""
-HASHED = (LAUNCH, CELLS, SAMPLES, CHANNELS)
+STAGES = "stages.parquet"
+"""Only where a cell's stages were measured."""
+HASHED = (LAUNCH, CELLS, SAMPLES, CHANNELS, STAGES)
 """What of a launch the hash of the data covers: all that analysis reads. Logs, raw records and earlier attempts are not."""
 
 Seals = dict[str, tuple[str, ...]]

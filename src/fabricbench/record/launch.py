@@ -14,12 +14,16 @@ import polars as pl
 from fabricbench.errors import UsageError
 from fabricbench.model import Model
 from fabricbench.record.atomic import replace_text, replaced
+from fabricbench.record.crossings import Crossings
 from fabricbench.record.decoding import DECODER, UNREADABLE, check_size, most_bytes, reason_of, scan_stored
 from fabricbench.record.frames import (
     CHANNEL_SCHEMA,
+    NO_CROSSINGS,
+    STAGE_SCHEMA,
     cells_frame,
     channels_frame,
     samples_frame,
+    stages_frame,
 )
 from fabricbench.record.import_notes import ImportNote
 from fabricbench.record.integrity import (
@@ -30,6 +34,7 @@ from fabricbench.record.integrity import (
     MOST_LAUNCH_BYTES,
     MOST_LAUNCH_VALUES,
     SAMPLES,
+    STAGES,
     DamagedFile,
     Room,
     check_file,
@@ -156,8 +161,10 @@ class KernelPart(Model):
 class LaunchSummary(Model):
     """`launch.json`: the record's header, clocks, failed pairs and footer, what of it was lost, and the facts of the runner.
 
-    `channel_rows` is how many rows `channels.parquet` has; 0: there is no such file. `workload` is there where one was
-    run, and `kernel` where it was one of NPB. `sha256` has the hash of each Parquet file beside it, none in earlier versions.
+    `channel_rows` and `stage_rows` are how many rows `channels.parquet` and `stages.parquet` have; 0: there is no such file.
+    `refused_stages` has for ranks whose stages were measured the boundaries that their hosts do not show, and why.
+    `workload` is there where one was run, and `kernel` where it was one of NPB. `sha256` has the hash of each Parquet file beside
+    it, none in earlier versions.
     """
 
     launch_id: str
@@ -168,6 +175,8 @@ class LaunchSummary(Model):
     failed: int
     samples: int
     channel_rows: int = 0
+    stage_rows: int = 0
+    refused_stages: dict[int, dict[str, str]] = {}
     header: Header | None
     clocks: tuple[Clock, ...] = ()
     failed_pairs: tuple[PairFailed, ...] = ()
@@ -189,7 +198,8 @@ class LaunchSummary(Model):
     @property
     def parquet(self) -> tuple[str, ...]:
         """The names of the Parquet files beside it."""
-        return (CELLS, SAMPLES, CHANNELS) if self.channel_rows else (CELLS, SAMPLES)
+        optional = {CHANNELS: self.channel_rows, STAGES: self.stage_rows}
+        return (CELLS, SAMPLES, *(name for name, rows in optional.items() if rows))
 
     @property
     def needs_cells(self) -> bool:
@@ -240,6 +250,7 @@ def write_launch(
     workload: WorkloadPart | None = None,
     kernel: KernelPart | None = None,
     cells: bytes | None = None,
+    crossings: Mapping[int, Crossings] = NO_CROSSINGS,
     keep_records: bool = False,
 ) -> LaunchSummary:
     """Convert the record in a launch's directory to Parquet and write `launch.json`, which marks it as converted.
@@ -247,7 +258,8 @@ def write_launch(
     Each file appears whole or not at all, `launch.json` last. The raw record is removed only once everything in it is safely in
     Parquet; one that is damaged or cut short stays. Calling it again does no harm: a launch that is converted keeps its data and
     takes the new facts. EnvironmentLacks if the disk is full (the raw record stays); UsageError if there is nothing to convert.
-    `cells` is what `cells_parquet` returns of `lines`, where that is known already.
+    `cells` is what `cells_parquet` returns of `lines`, where that is known already. `crossings` are those of the emulated switch,
+    by the number of a cell whose stages were measured.
     """
     records = directory / RECORDS
     if lines is None and not records.exists():
@@ -255,12 +267,15 @@ def write_launch(
     plan = plan_beside(directory)
     record = read_record(records, plan) if lines is None else lines
     channels = channels_frame(record)
-    summary = _summary(directory, record, channels.height, facts or LaunchFacts())
+    stages = stages_frame(record, crossings)
+    summary = _summary(directory, record, channels.height, stages.height, facts or LaunchFacts())
     summary = summary.model_copy(update={"workload": workload, "kernel": kernel})
     probes = {probe.id: probe for probe in plan.probes} if plan is not None else {}
     tables = {CELLS: cells_frame(record, probes) if cells is None else cells, SAMPLES: samples_frame(record)}
     if channels.height:
         tables[CHANNELS] = channels
+    if stages.height:
+        tables[STAGES] = stages
     hashes = {name: _write_table(directory / name, table) for name, table in tables.items()}
     summary = summary.model_copy(update={"sha256": hashes})
     _write_summary(directory, summary)
@@ -316,7 +331,7 @@ def read_launch(
 def _check_table(path: Path, summary: LaunchSummary, *, is_known: bool = False) -> None:
     """Raise one of UNREADABLE where a Parquet file of a launch is altered or does not hold what it should."""
     rows = _rows(path.name, summary)
-    found = file_sha256(path, most_bytes(rows))
+    found = file_sha256(path, most_bytes(path.name, rows))
     if summary.sha256:
         check_sha256(found, (summary.sha256.get(path.name, "no hash"),))
         if is_known:
@@ -327,7 +342,7 @@ def _check_table(path: Path, summary: LaunchSummary, *, is_known: bool = False) 
 
 def _rows(name: str, summary: LaunchSummary) -> int | None:
     """Return how many rows a Parquet file of a launch has; None of its cells, whose number says little of their size."""
-    return {SAMPLES: summary.samples, CHANNELS: summary.channel_rows}.get(name)
+    return {SAMPLES: summary.samples, CHANNELS: summary.channel_rows, STAGES: summary.stage_rows}.get(name)
 
 
 def read_header(directory: Path, room: Room | None = None) -> LaunchSummary:
@@ -341,7 +356,7 @@ def read_header(directory: Path, room: Room | None = None) -> LaunchSummary:
         summary = read_summary(path, room)
         for name in summary.parquet:
             path = directory / name
-            check_file(path, most_bytes(_rows(name, summary)))
+            check_file(path, most_bytes(name, _rows(name, summary)))
             if name == CELLS and summary.needs_cells:
                 _check_table(path, summary)
     except UNREADABLE as error:
@@ -368,6 +383,12 @@ def scan_channels(directory: Path) -> pl.LazyFrame:
     """Return what the channels of a converted launch did, unread; no rows where none was recorded."""
     path = directory / CHANNELS
     return scan_stored(path) if path.exists() else pl.LazyFrame(schema=CHANNEL_SCHEMA)
+
+
+def scan_stages(directory: Path) -> pl.LazyFrame:
+    """Return when the messages of a converted launch passed their boundaries, unread; no rows where nobody asked."""
+    path = directory / STAGES
+    return scan_stored(path) if path.exists() else pl.LazyFrame(schema=STAGE_SCHEMA)
 
 
 def is_converted(directory: Path) -> bool:
@@ -397,7 +418,7 @@ def _write_summary(directory: Path, summary: LaunchSummary) -> None:
     replace_text(directory / LAUNCH, summary.model_dump_json(by_alias=True, indent=2) + "\n")
 
 
-def _summary(directory: Path, record: Record, channel_rows: int, facts: LaunchFacts) -> LaunchSummary:
+def _summary(directory: Path, record: Record, channel_rows: int, stage_rows: int, facts: LaunchFacts) -> LaunchSummary:
     launch_id = record.header.launch_id if record.header else directory.name
     return LaunchSummary(
         launch_id=launch_id,
@@ -408,6 +429,8 @@ def _summary(directory: Path, record: Record, channel_rows: int, facts: LaunchFa
         failed=sum(cell.failed is not None for cell in record.cells),
         samples=sum(len(batch.time_ns) for cell in record.cells for batch in cell.batches),
         channel_rows=channel_rows,
+        stage_rows=stage_rows,
+        refused_stages={line.rank: line.refused for cell in record.cells for line in cell.stages if line.refused},
         header=record.header,
         clocks=tuple(record.clocks),
         failed_pairs=tuple(record.failed_pairs),

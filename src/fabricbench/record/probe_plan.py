@@ -11,6 +11,7 @@ from typing import Literal
 from pydantic import Field, ValidationError
 
 from fabricbench.model import Layer, Model, Pattern, RdmaEnd, Receive
+from fabricbench.pattern_facts import STAGES, STAGES_BY_USER
 from fabricbench.private import FILE
 from fabricbench.record.atomic import MODE, replace_text
 from fabricbench.record.integrity import read_file
@@ -91,6 +92,11 @@ class PlanProbe(Model):
     stopping: Stopping = Stopping()
     parameters: dict[str, str | int | float] = {}
     congestor: PlanCongestor | None = None
+
+    @property
+    def is_stamped(self) -> bool:
+        """Whether its messages are stamped on their way, which takes time of its own: no comparison of fabrics has it."""
+        return self.parameters.get(STAGES) == STAGES_BY_USER
 
 
 def options_of(probes: Iterable[PlanProbe]) -> list[str]:

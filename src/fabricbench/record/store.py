@@ -19,7 +19,7 @@ from fabricbench.errors import UsageError
 from fabricbench.model import Pattern
 from fabricbench.printable import shortened
 from fabricbench.record.confinement import ATTEMPT, check_confined
-from fabricbench.record.frames import CELL_SCHEMA, CHANNEL_SCHEMA, SAMPLE_SCHEMA, Schema
+from fabricbench.record.frames import CELL_SCHEMA, CHANNEL_SCHEMA, SAMPLE_SCHEMA, STAGE_SCHEMA, Schema
 from fabricbench.record.integrity import (
     LAUNCH,
     LAUNCHES,
@@ -43,6 +43,7 @@ from fabricbench.record.launch import (
     read_launch,
     scan_channels,
     scan_samples,
+    scan_stages,
     write_launch,
 )
 from fabricbench.record.lines import Phase
@@ -361,6 +362,13 @@ class Run:
             if launch.summary.channel_rows
         ]
         return pl.concat(scans) if scans else pl.LazyFrame(schema={"launch_id": self._launch_ids, **CHANNEL_SCHEMA})
+
+    def stages(self) -> pl.LazyFrame:
+        """Return when messages passed the boundaries between their stages, unread: launch_id, then `record.frames.STAGE_SCHEMA`."""
+        scans = [
+            self._named(launch, scan_stages(launch.directory)) for launch in self.launches if launch.summary.stage_rows
+        ]
+        return pl.concat(scans) if scans else pl.LazyFrame(schema={"launch_id": self._launch_ids, **STAGE_SCHEMA})
 
     def _named(self, launch: StoredLaunch, frame: pl.LazyFrame) -> pl.LazyFrame:
         return frame.select(pl.lit(launch.launch_id, dtype=self._launch_ids).alias("launch_id"), pl.all())

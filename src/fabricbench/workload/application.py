@@ -81,6 +81,7 @@ OURS = (
     "cells.parquet",
     "samples.parquet",
     "channels.parquet",
+    "stages.parquet",
     "left-behind.json",
 )
 """Files of a launch's directory that are fabricbench's own."""

@@ -1,0 +1,65 @@
+// A row for each frame whose stages are measured (transport/staged.hpp): when it arrived, what its links alone would
+// take, when it was due and when it left. Whoever measures marks its packets by their time to live, so that nobody has
+// to tell the switch when a cell begins or ends, and other traffic costs it a look at two fields. The forwarding thread
+// adds, the status thread takes: a ring with one writer and one reader.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace fabricbench::emulated_switch {
+
+/// `wire_ns` is what its links take, with the time that the host's own link carried frames before it: those of the same
+/// message, of one in several frames. `sent_ns` is when the node could see it. Times are of CLOCK_MONOTONIC.
+struct FrameCrossing {
+  std::int64_t arrival_ns;
+  std::int64_t wire_ns;
+  std::int64_t due_ns;
+  std::int64_t sent_ns;
+};
+
+/// Whether a frame is one whose stages are measured, and carries something: IPv4 without options, with the time to live
+/// that marks it (staged_time_to_live), and no mere acknowledgement of TCP.
+inline bool is_measured(const std::uint8_t* frame, std::uint32_t bytes) {
+  constexpr std::uint8_t marking_time_to_live = 77;
+  constexpr std::uint8_t tcp = 6;
+  constexpr std::uint32_t ethernet_bytes = 14;
+  constexpr std::uint32_t ip_bytes = 20;
+  if (bytes < ethernet_bytes + ip_bytes || frame[12] != 0x08 || frame[13] != 0 || frame[14] != 0x45) return false;
+  if (frame[22] != marking_time_to_live) return false;
+  if (frame[23] != tcp) return true;
+  if (bytes < ethernet_bytes + 2 * ip_bytes) return false;
+  const std::uint32_t total = static_cast<std::uint32_t>(frame[16]) << 8U | frame[17];
+  const std::uint32_t tcp_bytes = static_cast<std::uint32_t>(frame[46] >> 4U) * 4;
+  return total > ip_bytes + tcp_bytes;
+}
+
+class CrossingSeries {
+ public:
+  /// 2 MiB: 65,536 frames in the half second between two visits of the status thread are more than a ping-pong has.
+  static constexpr std::size_t kRows = 1U << 16U;
+
+  void add(const FrameCrossing& crossing) {
+    const std::uint64_t added = added_.load(std::memory_order_relaxed);
+    if (added - taken_.load(std::memory_order_acquire) == kRows) return;  // the message of the frame is not complete
+    rows_[added % kRows] = crossing;
+    added_.store(added + 1, std::memory_order_release);
+  }
+
+  /// Hands every row to `use`, the oldest first. By the status thread alone.
+  template <class Use>
+  void take(Use use) {
+    const std::uint64_t added = added_.load(std::memory_order_acquire);
+    for (std::uint64_t i = taken_.load(std::memory_order_relaxed); i < added; ++i) use(rows_[i % kRows]);
+    taken_.store(added, std::memory_order_release);
+  }
+
+ private:
+  std::vector<FrameCrossing> rows_{kRows};
+  std::atomic<std::uint64_t> added_ = 0;
+  std::atomic<std::uint64_t> taken_ = 0;
+};
+
+}  // namespace fabricbench::emulated_switch

@@ -218,3 +218,13 @@ def test_a_longer_schedule_and_more_ranks_take_longer():
     assert seconds(4, congestor={"pattern": "incast", "message_bytes": 64}) > 1.8 * seconds(4) - 1.5
     mpi = {"layers": ["mpi"], "pattern": "allreduce"}
     assert seconds(4, parameters={"mode": "nonblocking"}, **mpi) > seconds(4, **mpi)
+
+
+def test_stages_are_measured_in_a_cell_of_its_own_beside_each():
+    plan = cells(2, layers=["udp", "tcp"], message_bytes=[64, 8192], stages=True, maximum_samples=50_000)
+    assert [cell.probe.is_stamped for cell in plan.cells] == [False, True] * 4
+    plain, stamped = (cell.probe for cell in plan.cells[:2])
+    assert plain == cells(2, layers=["udp"], maximum_samples=50_000).cells[0].probe
+    assert stamped.parameters == {"stages": "user"}
+    assert (plain.stopping.maximum_samples, stamped.stopping.maximum_samples) == (50_000, 2_000)
+    assert stamped.stopping.minimum_samples <= stamped.stopping.maximum_samples

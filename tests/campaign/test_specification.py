@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 
@@ -286,3 +287,19 @@ def test_prices_in_two_currencies_are_refused_before_anything_runs():
     )
     with pytest.raises(UsageError, match="different currencies"):
         plan_run(parse_campaign(DECIDED, "two.toml"), bed, seed=1)
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"layers": ["udp", "mpi"]}, "stages: found layers mpi, needed udp or tcp; leave the others out"),
+        ({"pattern": "stream"}, "stages: found pattern stream, needed pingpong"),
+        ({"congestor": {"pattern": "incast", "message_bytes": 64}}, "stages: found a congestor"),
+        ({"parameters": {"round_trips": 8}}, "stages: found round_trips, needed one at a time"),
+        ({"parameters": {"stages": "user"}}, "stages is no parameter to choose; write `stages = true`"),
+    ],
+)
+def test_stages_of_what_has_none_are_refused(keys: dict[str, object], said: str):
+    table = {"layers": ["tcp"], "pattern": "pingpong", "message_bytes": [64], "stages": True, **keys}
+    with pytest.raises(UsageError, match=re.escape(said)):
+        campaign_of({"experiment": [table]}, "mine.toml")

@@ -17,10 +17,10 @@ from fabricbench.campaign.estimate import (
     why_too_slow,
 )
 from fabricbench.campaign.members import Seats, UnfitRanksError
-from fabricbench.campaign.specification import Campaign, Experiment, Sweep, Value, spread
+from fabricbench.campaign.specification import MOST_STAGED_SAMPLES, Campaign, Experiment, Sweep, Value, spread
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Model, Pattern, Receive
-from fabricbench.pattern_facts import Family, Parameters
+from fabricbench.pattern_facts import STAGES, STAGES_BY_USER, Family, Parameters
 from fabricbench.patterns import PATTERNS, why_impossible
 from fabricbench.quantity import format_bytes
 from fabricbench.record.probe_plan import PlanCongestor, PlanProbe
@@ -172,6 +172,8 @@ class _Planner:
                 if self._is_too_slow(probe, fabrics) or not self._is_datagram(probe, fabrics, number):
                     continue
                 self._append(probe, names, number, may_be_there=experiment.congestor is not None)
+                if experiment.stages:
+                    self._append(_stamped(probe), names, number, may_be_there=False)
                 for congestor, carriers in congestors:
                     congested = probe.model_copy(update={"congestor": congestor})
                     self._append(congested, carriers, number, may_be_there=False)
@@ -382,6 +384,21 @@ class _Planner:
         if layer is Layer.MEMORY:
             return (Receive.BLOCKING,)  # one rank alone: nothing is received
         return experiment.receive or (Receive(self.testbed.default_receive),)
+
+
+def _stamped(probe: PlanProbe) -> PlanProbe:
+    """Return the cell whose messages are stamped on their way beside one whose are not: another one, of fewer messages."""
+    stopping = probe.stopping
+    fewer = {
+        "minimum_samples": min(stopping.minimum_samples, MOST_STAGED_SAMPLES),
+        "maximum_samples": min(stopping.maximum_samples, MOST_STAGED_SAMPLES),
+    }
+    return probe.model_copy(
+        update={
+            "parameters": {**probe.parameters, STAGES: STAGES_BY_USER},
+            "stopping": stopping.model_copy(update=fewer),
+        }
+    )
 
 
 def window_messages(probe: PlanProbe, fabric: Fabric) -> int:

@@ -155,7 +155,8 @@ def _confidence_of_look(plan: RunPlan, confidence: float) -> float:
 
 def _left_out(cells: Sequence[PlanProbe], noise: Noise) -> int:
     """Return of how many cells the profile says nothing, the control aside."""
-    return sum(1 for probe in cells if probe.layer is not Layer.MEMORY and noise.components(probe) is None)
+    judged = [probe for probe in cells if probe.layer is not Layer.MEMORY and not probe.is_stamped]
+    return sum(1 for probe in judged if noise.components(probe) is None)
 
 
 def comparisons(plan: RunPlan) -> int:
@@ -170,9 +171,11 @@ def comparisons(plan: RunPlan) -> int:
 
 
 def _carried(plan: RunPlan) -> dict[str, set[int]]:
-    """Return the cells that each fabric measures, by number."""
+    """Return the cells that each fabric measures and that are compared, by number."""
+    stamped = {probe.id for probe in plan.cells if probe.is_stamped}
     return {
         fabric.name: {cell for launch in plan.launches if launch.fabric == fabric.name for cell in launch.cells}
+        - stamped
         for fabric in plan.fabrics
     }
 
@@ -189,6 +192,8 @@ def _groups(cells: Sequence[PlanProbe], noise: Noise) -> dict[tuple[Kind, float,
     """Return the cells that will scatter alike: of one kind, with the same components, over the layers that share them."""
     groups: dict[tuple[Kind, float, float], list[PlanProbe]] = defaultdict(list)
     for probe in cells:
+        if probe.is_stamped:
+            continue
         kind, known = kind_of(probe.layer, probe.pattern, probe.message_bytes), noise.components(probe)
         if kind is not None and known is not None:
             groups[kind, known.launch, known.second].append(probe)

@@ -39,6 +39,10 @@ MEMORY_SECONDS = 0.02
 """Of the control, which no fabric touches: a copy of 4 MiB takes a millisecond."""
 
 
+STAGED_SECONDS = 0.2
+"""Of a cell whose messages are stamped, and of the same without stamps: 2,000 round trips of 100 us, as many as are kept."""
+
+
 def _all_layers(
     *,
     pingpong_seconds: float = SHORT_SECONDS,
@@ -183,6 +187,24 @@ NPB = Campaign(
     workloads=(NpbTable(classes=("W",)),),
 )
 
+EXPLAIN = Campaign(
+    name="explain",
+    description="where the time of a round trip passes: its stages over udp and tcp, of a small and a large message",
+    blocks=8,
+    unfit="leave out",
+    experiments=(
+        Experiment(
+            layers=(Layer.UDP, Layer.TCP),
+            pattern=Pattern.PINGPONG,
+            message_bytes=(64, 8 * KIB),
+            stages=True,
+            maximum_seconds=STAGED_SECONDS,
+            minimum_seconds=STAGED_SECONDS,
+            warmup_samples=20,
+        ),
+    ),
+)
+
 PRESETS = {
     campaign.name: campaign
     for campaign in (
@@ -194,6 +216,7 @@ PRESETS = {
         CONGESTION,
         MAP,
         ONE_WAY,
+        EXPLAIN,
         rdma_campaign(),
         NPB,
         applications_campaign(),

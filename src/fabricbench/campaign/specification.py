@@ -27,7 +27,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, field_validator, mo
 from fabricbench.campaign.condition import Condition, check_conditions
 from fabricbench.configuration import did_you_mean, read_table, text_or_number, validated
 from fabricbench.model import Layer, Model, Pattern, Receive
-from fabricbench.pattern_facts import LAYER_PARAMETERS, Family, Parameter
+from fabricbench.pattern_facts import LAYER_PARAMETERS, STAGES, Family, Parameter, chosen_parameters
 from fabricbench.patterns import PATTERNS
 from fabricbench.quantity import Bytes, Seconds, Share, parse_seconds
 from fabricbench.record.decision_table import DecisionTable, Weight
@@ -65,11 +65,15 @@ def check_parameters(pattern: Pattern, parameters: Sweep, layers: Iterable[Layer
     """Raise ValueError for a parameter that neither the pattern nor a layer has, or a value that it cannot take."""
     known = dict(PATTERNS[pattern].parameters)
     for layer in layers:
-        known |= LAYER_PARAMETERS.get(layer, {})
+        known |= chosen_parameters(layer)
     for name, values in parameters.items():
         if name in OF_ANY_PATTERN:
             _check_names(name, values)
             continue
+        if name == STAGES:
+            raise ValueError(
+                f"parameters: {STAGES} is no parameter to choose; write `stages = true` into the experiment"
+            )
         if name not in known:
             there = f"it has {', '.join(known)}" if known else "it has none"
             raise ValueError(f"parameters: {pattern} has no {name!r}; {there}{did_you_mean(name, list(known))}")
@@ -198,7 +202,8 @@ class Experiment(Model):
     interval of its median is within `relative_width` on either side, though not before `minimum_seconds` (USUAL_MINIMUM_SECONDS
     if not given), or after `maximum_seconds`, even where that is shorter. `ranks` are two for patterns of two, else all that the
     testbed has. A list of values for a parameter gives a cell each. With a `congestor` each cell is measured twice, alone and
-    beside it.
+    beside it. With `stages` each is measured once more while its messages are stamped on their way, which takes time of its own:
+    the stamped cell is one of its own and enters no comparison of fabrics but that of their stages.
     """
 
     layers: tuple[Layer, ...] = Field(min_length=1)
@@ -208,6 +213,7 @@ class Experiment(Model):
     ranks: Ranks | None = None
     parameters: dict[str, Values] = {}
     congestor: Congestor | None = None
+    stages: bool = False
     minimum_seconds: OptionalSeconds = Field(default=None, ge=0)
     maximum_seconds: Seconds = Field(default=0.5, gt=0)
     relative_width: Share = Field(default=0.02, gt=0, lt=1)
@@ -254,6 +260,12 @@ class Experiment(Model):
         check_parameters(self.pattern, self.parameters, self.layers)
         return self
 
+    @model_validator(mode="after")
+    def _stages_can_be_told(self) -> Experiment:
+        if self.stages:
+            _check_stages(self)
+        return self
+
     @property
     def stopping(self) -> Stopping:
         """The stopping rule of each cell.
@@ -269,6 +281,30 @@ class Experiment(Model):
             maximum_seconds=self.maximum_seconds,
             relative_width=self.relative_width if self.congestor is None else NEVER_NARROW_ENOUGH,
         )
+
+
+STAGED_LAYERS = tuple(layer for layer, known in LAYER_PARAMETERS.items() if STAGES in known)
+"""The layers whose paths note the stages of their messages."""
+
+MOST_STAGED_SAMPLES = 2_000
+"""Of a stamped cell: a row of each is kept on both ranks, and medians of more tell nothing more."""
+
+
+def _check_stages(experiment: Experiment) -> None:
+    """Raise ValueError for an experiment whose messages have no stages that can be told apart."""
+    others = [layer for layer in experiment.layers if layer not in STAGED_LAYERS]
+    if others:
+        raise ValueError(
+            f"stages: found layers {', '.join(others)}, needed {' or '.join(STAGED_LAYERS)}; leave the others out"
+        )
+    if experiment.pattern is not Pattern.PINGPONG:
+        raise ValueError(f"stages: found pattern {experiment.pattern}, needed {Pattern.PINGPONG}")
+    if experiment.congestor is not None:
+        raise ValueError(
+            "stages: found a congestor, whose frames would be taken for the cell's; leave one of the two out"
+        )
+    if experiment.parameters.get("round_trips", 1) != 1:
+        raise ValueError("stages: found round_trips, needed one at a time; leave it out")
 
 
 def _check_ranks(pattern: Pattern, ranks: str | int | tuple[int, ...] | None) -> None:

@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fabricbench.analysis import analyse
+from fabricbench.analysis.findings.stages import Stage
 from fabricbench.analysis.sides import read_sides
 from fabricbench.campaign import start
 from fabricbench.campaign.events import Event, LaunchFinished, Notice
@@ -19,6 +21,8 @@ from fabricbench.campaign.run import resume_run, start_run
 from fabricbench.campaign.run_directory import RunDirectory
 from fabricbench.campaign.specification import Campaign, Experiment
 from fabricbench.campaign.venue import OwnLab, Standing
+from fabricbench.chapters.chapter import rows_of
+from fabricbench.chapters.stages import StagedCell, StageDifference
 from fabricbench.errors import EnvironmentLacks, RunIncomplete
 from fabricbench.lab import Lab, lab_support, parse_fabrics
 from fabricbench.launch.lab import LabLauncher
@@ -60,6 +64,39 @@ def test_two_conditions_of_a_fabric_are_measured_in_one_run_and_the_slower_one_s
     assert np.all(
         after.launch_values > before.launch_values + 4e6
     )  # four links of 2 ms each, in ns, less what noise may take
+
+
+@pytest.mark.mpi
+def test_the_stages_of_round_trips_in_a_lab_add_up_to_them(tmp_path: Path):
+    if lab_support().mode == "none":
+        pytest.skip(f"no lab can be had here: {lab_support().reason}")
+    experiment = Experiment(
+        layers=(Layer.UDP, Layer.TCP),
+        pattern=Pattern.PINGPONG,
+        message_bytes=(64, 8192),
+        stages=True,
+        maximum_seconds=0.1,
+        minimum_samples=20,
+    )
+    fabrics = tuple(parse_fabrics("near=gigabit-ethernet:mtu=1500,far=gigabit-ethernet:mtu=1500,latency=203us"))
+    run, _ = measure(
+        tmp_path / "run", Campaign(name="tiny", blocks=2, experiments=(experiment,)), OwnLab(nodes=2, fabrics=fabrics)
+    )
+    findings = analyse([run])
+    cells = rows_of(findings, "stage-cells", StagedCell)
+    assert len(cells) == 2 * 4
+    for cell in cells:
+        assert cell.has_switch
+        assert not cell.refused
+        assert cell.complete >= 0.95 * cell.messages, cell.missing
+        assert cell.within >= 0.95
+    # The switch of one takes 200 us longer: that, and no other stage, is where they differ by as much.
+    differences = [row for row in rows_of(findings, "stage-differences", StageDifference) if row.parts]
+    for row in differences:
+        if row.parts == (Stage.SWITCH,):
+            sign = 1.0 if row.fabric_b == "far" else -1.0
+            assert sign * row.difference.value == pytest.approx(400_000, rel=0.05)
+    assert sum(row.parts == (Stage.SWITCH,) for row in differences) == 4
 
 
 def rewired(testbed: Testbed, fabric: str, **environment: str) -> Testbed:

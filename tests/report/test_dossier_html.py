@@ -30,6 +30,7 @@ from support.example_findings import (
 )
 from support.example_one_fabric import OF_ONE
 from support.example_rdma import OF_RDMA
+from support.example_stages import OF_STAGES
 from support.example_trend import OF_TREND
 from support.pages import page_of
 
@@ -104,7 +105,9 @@ def test_no_id_is_there_twice_and_every_reference_leads_somewhere(page: Page):
 
 def test_every_figure_has_a_table_a_caption_and_a_title(page: Page):
     figures = [attributes["data-figure"] for attributes in page.all("figure")]
-    shown = [name for name in builders() if name not in OF_CONDITIONS | OF_RDMA | OF_ONE | OF_TREND | OF_CURVES]
+    shown = [
+        name for name in builders() if name not in OF_CONDITIONS | OF_RDMA | OF_ONE | OF_TREND | OF_CURVES | OF_STAGES
+    ]
     assert sorted(map(str, figures)) == sorted(shown)
     inside = Counter(tag for tag, _, ancestors in page.elements if "figure" in ancestors)
     numbers = [item for item in page.all("details") if item.get("class") == "numbers"]

@@ -39,13 +39,16 @@ from support.example_findings import (
 )
 from support.example_one_fabric import OF_ONE, run_of_one_fabric
 from support.example_rdma import OF_RDMA, rdma_cells, rdma_findings
+from support.example_stages import OF_STAGES, findings_with_stages
 from support.example_trend import OF_TREND, findings_with_trend
 
 DRAWN = ("ladder", "matrix")
 """Figures that altair makes charts of in `make test`: of points and lines, of a matrix. The others take a second each."""
 
 
-EVERY_FIGURE = [name for name in builders() if name not in OF_CONDITIONS | OF_RDMA | OF_ONE | OF_TREND | OF_CURVES]
+EVERY_FIGURE = [
+    name for name in builders() if name not in OF_CONDITIONS | OF_RDMA | OF_ONE | OF_TREND | OF_CURVES | OF_STAGES
+]
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +67,11 @@ def of_one_fabric(tmp_path_factory: pytest.TempPathFactory) -> Findings:
 
 
 @pytest.fixture(scope="module")
+def of_stages(tmp_path_factory: pytest.TempPathFactory) -> Findings:
+    return findings_with_stages(tmp_path_factory.mktemp("stages") / "run")
+
+
+@pytest.fixture(scope="module")
 def with_trend(tmp_path_factory: pytest.TempPathFactory) -> Findings:
     return findings_with_trend(tmp_path_factory.mktemp("nights"))
 
@@ -75,7 +83,12 @@ def with_anomalies(tmp_path_factory: pytest.TempPathFactory) -> Findings:
 
 @pytest.fixture
 def findings_with(
-    conditions: Findings, of_rdma: Findings, of_one_fabric: Findings, with_trend: Findings, with_anomalies: Findings
+    conditions: Findings,
+    of_rdma: Findings,
+    of_one_fabric: Findings,
+    with_trend: Findings,
+    with_anomalies: Findings,
+    of_stages: Findings,
 ) -> Callable[[str], Findings]:
     """Small findings that hold something for a figure."""
     special = {
@@ -84,6 +97,7 @@ def findings_with(
         OF_ONE: of_one_fabric,
         OF_TREND: with_trend,
         OF_CURVES: with_anomalies,
+        OF_STAGES: of_stages,
     }
     return lambda name: next((one for names, one in special.items() if name in names), small_findings())
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from fabricbench.model import Layer, Metric, Pattern, Receive
 from fabricbench.pattern_facts import USUAL_LAYERS
 from fabricbench.patterns import metric_of
+from fabricbench.record.crossings import Crossings
 from fabricbench.record.lines import (
     Cell,
     CellEnd,
@@ -43,6 +44,7 @@ from fabricbench.record.reading import Batch, CellRecord, ChannelNumbers, Record
 from fabricbench.record.store import LaunchFacts, Manifest, PlannedLaunch, Run, write_launch, write_manifest
 from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
 from fabricbench.testbed.wire import Wire
+from support.stamps import Stamped, stamps
 
 START_UP_NS = 40_000_000
 """What MPI_Init takes on rank 0; a millisecond more on each further rank."""
@@ -88,6 +90,8 @@ class SyntheticCell:
     """Likewise."""
     silent_in: frozenset[int] = frozenset()
     """Blocks in which nothing arrives: a rate of 0."""
+    stamped: Mapping[str, Stamped] = field(default_factory=dict)
+    """By fabric, the stages of its messages; a switch tells of frames where the hosts' clocks are one."""
 
     @property
     def metric(self) -> Metric:
@@ -229,9 +233,58 @@ def write_synthetic_run(
             ]
         record = synthetic_record(launch, of_launch, bed, noise, random, failed=failed)
         record.clocks = list(clocks)
+        crossings = _stamp(record, of_launch, launch.fabric, random)
         with mock.patch("os.fsync"):  # no test of these asks what a power loss leaves
-            write_launch(folder, record, facts=facts)
+            write_launch(folder, record, facts=facts, crossings=crossings)
     return Run.open(directory)
+
+
+WAY = {
+    "library": 600.0,
+    "queue": 300.0,
+    "driver": 150.0,
+    "wire": 5_000.0,
+    "switch": 2_000.0,
+    "emulator": 120.0,
+    "waking": 3_000.0,
+    "waiting": 4_000.0,
+    "return": 1_700.0,
+}
+"""What the stages of a message take, ns."""
+
+
+def stamped_run(
+    directory: Path,
+    stamped: Mapping[str, Stamped] | None = None,
+    receive: Receive = Receive.BLOCKING,
+    samples: int = 60,
+    blocks: int = 8,
+    **lost: Sequence[str],
+) -> Run:
+    """Write a run of a ping-pong over udp without stamps, and the same with some of these stages 1 us longer."""
+    of_fabrics = stamped or {"net": Stamped(WAY, WAY, apart_ns=0)}
+    medians = {name: 2.0 * sum(one.there.values()) for name, one in of_fabrics.items()}
+    plain = SyntheticCell(Layer.UDP, Pattern.PINGPONG, 64, medians, receive=receive, samples=samples)
+    with_stamps = replace(
+        plain,
+        medians={name: one + 1_000.0 for name, one in medians.items()},
+        parameters={"stages": "user"},
+        stamped=of_fabrics,
+    )
+    return write_synthetic_run(directory, cells=[plain, with_stamps], blocks=blocks, noise=Noise(0.001, 0.01), **lost)
+
+
+def _stamp(
+    record: Record, cells: Sequence[SyntheticCell], fabric: str, random: np.random.Generator
+) -> dict[int, Crossings]:
+    """Add the stamps of cells that have some to their records; return the frames of the switch."""
+    crossings = {}
+    for number, cell in enumerate(cells):
+        if (one := cell.stamped.get(fabric)) is not None:
+            record.cells[number].stages, frames = stamps(one, number, cell.samples, random)
+            if one.apart_ns == 0:
+                crossings[number] = frames
+    return crossings
 
 
 def forget_hashes(launch: Path) -> None:

@@ -42,6 +42,7 @@ from fabricbench.analysis.summary import distribution, summarise
 from fabricbench.analysis.trend import History, trend_up_to
 from fabricbench.analysis.wording import named, named_cell, percent
 from fabricbench.chapters import find_all
+from fabricbench.chapters.stages import DIFFERENCES, leading_sentence
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer
 from fabricbench.quantity import count, enumeration, listed
@@ -175,6 +176,18 @@ def analyse(
                     len(sides),
                     is_busy=bool(busy),
                     nodes={side.name: side.traits[NODES] for side in sides if side.traits and not side.factors},
+                ),
+                "detail": " ".join(
+                    filter(
+                        None,
+                        (
+                            headline.detail,
+                            leading_sentence(
+                                found["chapters"].get(DIFFERENCES, ()),
+                                (one.key for one in headline.effects if one.grade is Grade.CLEAR),
+                            ),
+                        ),
+                    )
                 ),
                 "system": system_words([run.manifest for run in every_run] if configurations else [manifest]),
                 **reproduction(every_run, is_brief=bool(configurations)),

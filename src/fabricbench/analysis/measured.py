@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fabricbench.analysis.findings import CellKey, WorkloadName
 from fabricbench.model import Layer, Metric, Pattern, Receive
-from fabricbench.pattern_facts import Family
+from fabricbench.pattern_facts import STAGES, STAGES_BY_USER, Family
 from fabricbench.patterns import PATTERNS
 from fabricbench.record.launch import CellLateness
 from fabricbench.record.lines import RdmaAttachment
@@ -223,6 +223,8 @@ class Side:
     accounts: tuple[SubjectAccount, ...] = ()
     factors: Mapping[str, str] = field(default_factory=dict)
     traits: Mapping[str, str] = field(default_factory=dict)
+    stamped: Mapping[CellKey, CellMeasured] = field(default_factory=dict)
+    """Cells whose messages were stamped on their way, by the key of the same without stamps: no comparison has them."""
     lost_starts: dict[tuple[str, ...], tuple[int, int]] = field(default_factory=dict, init=False, repr=False)
     """Of a subject, beside the sides named: how many of its starts gave nothing, and of how many; kept by `lost_launches`."""
 
@@ -287,6 +289,13 @@ def key_of(row: dict[str, Any], times: Times = NO_TIMES) -> CellKey:
         workload=_workload(row, times) if PATTERNS[pattern].family is Family.WORKLOAD else None,
         **dict(stored_setup(row)),
     )
+
+
+def plain_key(key: CellKey) -> CellKey | None:
+    """Return the cell that a stamped one was measured beside; None of a cell whose messages were not stamped."""
+    if (STAGES, STAGES_BY_USER) not in key.parameters:
+        return None
+    return key.model_copy(update={"parameters": tuple(one for one in key.parameters if one[0] != STAGES)})
 
 
 def _workload(row: dict[str, Any], times: Times) -> WorkloadName:

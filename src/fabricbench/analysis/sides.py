@@ -29,6 +29,7 @@ from fabricbench.analysis.measured import (
     blocks_of,
     cell_name,
     in_order,
+    plain_key,
 )
 from fabricbench.analysis.repeated_texts import Repeated, counted_once, repeated_texts
 from fabricbench.errors import UsageError
@@ -169,6 +170,11 @@ def _joined(sides: Sequence[Side]) -> Side:
         run_of=tuple(index for index, width in enumerate(widths) for _ in range(width)),
         left_out=tuple(f"{cell_name(key)}: not in {', '.join(paths)}" for key, paths in lacking.items() if paths),
         accounts=_joined_accounts([one for side in sides for one in side.accounts]),
+        stamped={
+            key: _joined_cell([side.stamped[key] for side in sides], widths)
+            for key in sides[0].stamped
+            if all(key in side.stamped for side in sides)
+        },
     )
 
 
@@ -249,11 +255,13 @@ def _read_side(
     for launch, index, rows in read:
         read_rows(launch, index, rows, parts, keys, named)
     read_samples(read, parts, named)
-    cells = {key: whole(key, parts[key]) for key in sorted(parts, key=in_order) if parts[key].has_value}
+    measured = {key: whole(key, parts[key]) for key in sorted(parts, key=in_order) if parts[key].has_value}
+    cells = {key: cell for key, cell in measured.items() if plain_key(key) is None}
+    stamped = {plain: cell for key, cell in measured.items() if (plain := plain_key(key)) is not None}
     without = {
         FailedCell(cell_name(key), NO_VALUE, "no-value", key.layer, key.pattern)
         for key, part in parts.items()
         if part.count and not part.has_value
     }
     failed = tuple(sorted({*failures(mine), *without}))
-    return Side(name, fabric, run, launches, invalid, cells, failed, accounts=accounts)
+    return Side(name, fabric, run, launches, invalid, cells, failed, accounts=accounts, stamped=stamped)

@@ -1,0 +1,520 @@
+"""Stages of a round trip: where its time passes, in the hosts and between them, and what of it differs between fabrics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabricbench.analysis.findings import CellKey, Findings, Interval
+from fabricbench.analysis.findings.stages import BETWEEN_HOSTS, Parts, Stage, Way
+from fabricbench.analysis.material import Material
+from fabricbench.analysis.measured import Side, in_order
+from fabricbench.analysis.stages import StagesOfCell, both_ways, read_stages
+from fabricbench.analysis.summary import over_launches
+from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, rows_of
+from fabricbench.model import Metric, Model
+from fabricbench.quantity import count, enumeration
+from fabricbench.report.drawing.axes import TIME_LABELS, colour_channel
+from fabricbench.report.drawing.figure import Figure, Panel, Spec, mark, median_note, origin_note, sentences, tooltip
+from fabricbench.report.words import (
+    NOTHING,
+    WithInterval,
+    cell_words,
+    interval_parts,
+    interval_words,
+    share_words,
+    value_words,
+)
+from fabricbench.table import Table, table
+
+Floats = NDArray[np.float64]
+TRIP = Metric.ROUND_TRIP_TIME
+STAGES, CELLS, DIFFERENCES = "stages", "stage-cells", "stage-differences"
+ROW_HEIGHT = 18
+TOLERANCE = 0.02
+"""Of a round trip by the application's own clock: a message whose stages add up to that within this is accounted for."""
+TIER = "user"
+BOUNDARY_WORDS = {
+    "before": "when the application called to send it",
+    "scheduled": "when it entered the queueing discipline",
+    "departed": "when the driver was given it",
+    "arrived": "when it came up from the driver",
+    "resumed": "when the receiver's thread was switched in",
+    "waited": "how long the receiver's thread waited for a processor",
+    "received": "when the application had it",
+    "switch_first": "when the switch had its first frame",
+    "switch_last": "when the switch had its last frame",
+    "wire": "what its links take",
+    "due": "when the switch was to release it",
+}
+"""What a boundary is, in sentences."""
+METHOD = """
+Stages are differences of time stamps on one clock: the application's around its calls, the kernel's own (SO_TIMESTAMPING), and
+the scheduler's records of the rank's thread. Each host's part of a round trip is by that host's clock; what is left of the round
+trip passes between the hosts, so that no clocks need to agree. Of each launch the median over messages is taken, and of these
+the median over launches with its {level} interval, each of its row alone. Medians of stages need not add up to that of the
+round trip; stages of each message do. Stamping takes time of its own, which the same test without stamps in the same launch
+shows.
+"""
+
+
+class StageOnFabric(Model):
+    """A stage, or several whose boundaries nobody saw, on a fabric: its share of the round trip, and its time in ns.
+
+    `way` says on which way: there, at the peer, back, or both ways together, which tables show. `lower` is that of the lower
+    quartile of each launch, which what interrupts a host moves less.
+    """
+
+    fabric: str
+    key: CellKey
+    place: int
+    parts: tuple[Stage, ...]
+    way: Way
+    median: Interval
+    lower: Interval
+    share: float
+
+
+class StagedCell(Model):
+    """A test whose stages were measured on a fabric. Of its `messages` were `complete` those of which no boundary is `missing`.
+
+    `within` is the share of complete messages whose stages add up to the application's own time within TOLERANCE. `refused` has
+    boundaries that hosts do not show, and why. `stamped` is the round trip with stamps, `plain` without; `cost` the difference.
+    """
+
+    fabric: str
+    key: CellKey
+    tier: str
+    launches: int
+    messages: int
+    complete: int
+    missing: dict[str, int]
+    within: float
+    refused: dict[str, tuple[str, ...]]
+    has_switch: bool
+    stamped: Interval
+    plain: Interval | None
+    cost: Interval | None
+    between: Interval
+
+
+class StageDifference(Model):
+    """How much longer a stage takes on fabric B than on A, ns, by launches of the same blocks.
+
+    Without `parts` it is the whole round trip; `is_between` is all that passes between the hosts.
+    """
+
+    fabric_a: str
+    fabric_b: str
+    key: CellKey
+    parts: tuple[Stage, ...] = ()
+    is_between: bool = False
+    difference: Interval
+
+
+def find(material: Material) -> Found:
+    """Return the stages of each test that was stamped, and what differs between each two fabrics."""
+    read = {side.name: (side, read_stages(side)) for side in material.sides if side.stamped}
+    stages = [
+        row
+        for side, cells in read.values()
+        for key in sorted(cells, key=in_order)
+        for row in _stages(side, cells[key], material.confidence)
+    ]
+    told = [
+        _cell(side, cells[key], material.confidence)
+        for side, cells in read.values()
+        for key in sorted(cells, key=in_order)
+    ]
+    differences = [
+        row
+        for pairing in material.pairings
+        if pairing.is_paired and pairing.a.name in read and pairing.b.name in read
+        for row in _differences(read[pairing.a.name], read[pairing.b.name], material.confidence)
+    ]
+    return {STAGES: tuple(stages), CELLS: tuple(told), DIFFERENCES: tuple(differences)}
+
+
+def _over(side: Side, cell: StagesOfCell, value: Mapping[int, float]) -> Floats:
+    """Return a value of each launch of a side, NaN where a launch has none."""
+    return np.array(
+        [value.get(index, np.nan) if index in cell.launches else np.nan for index in range(len(side.blocks))]
+    )
+
+
+def _stages(side: Side, cell: StagesOfCell, confidence: float) -> Iterator[StageOnFabric]:
+    rows: dict[tuple[Parts, Way], tuple[dict[int, float], dict[int, float], dict[int, float]]] = {}
+    for index, launch in cell.launches.items():
+        whole = float(np.median(launch.round_trip))
+        both = {(parts, Way.BOTH): values for parts, values in both_ways(launch).items()}
+        for name, values in {**launch.values, **both}.items():
+            median, lower, share = rows.setdefault(name, ({}, {}, {}))
+            median[index], lower[index] = float(np.median(values)), float(np.quantile(values, 0.25))
+            share[index] = median[index] / whole
+    order = list(Stage)
+    for (parts, way), (median, lower, share) in rows.items():
+        of_median, of_lower = (over_launches(_over(side, cell, one), confidence) for one in (median, lower))
+        if of_median is None or of_lower is None:
+            continue
+        yield StageOnFabric(
+            fabric=side.name,
+            key=cell.key,
+            place=order.index(parts[0]),
+            parts=parts,
+            way=way,
+            median=of_median,
+            lower=of_lower,
+            share=float(np.median(list(share.values()))),
+        )
+
+
+def _cell(side: Side, cell: StagesOfCell, confidence: float) -> StagedCell:
+    launches = cell.launches.values()
+    rest = (Stage.REST,), Way.BACK
+    within = [np.abs(one.values[rest]) <= TOLERANCE * one.round_trip for one in launches]
+    missing: dict[str, int] = {}
+    for name, number in (item for one in launches for item in one.missing.items()):
+        missing[name] = missing.get(name, 0) + number
+    stamped, plain = side.stamped[cell.key].launch_values, side.cells.get(cell.key)
+    between = over_launches(
+        _over(side, cell, {index: float(np.median(one.between)) for index, one in cell.launches.items()}), confidence
+    )
+    whole = over_launches(stamped, confidence)
+    assert between is not None  # noqa: S101 - a cell without a launch was not read
+    assert whole is not None  # noqa: S101
+    return StagedCell(
+        fabric=side.name,
+        key=cell.key,
+        tier=TIER,
+        launches=len(cell.launches),
+        messages=sum(one.messages for one in launches),
+        complete=sum(one.complete for one in launches),
+        missing=missing,
+        within=float(np.mean(np.concatenate(within))),
+        refused={boundary: tuple(sorted(reasons)) for boundary, reasons in sorted(cell.refused.items())},
+        has_switch=all(one.has_switch for one in launches),
+        stamped=whole,
+        plain=None if plain is None else over_launches(plain.launch_values, confidence),
+        cost=None if plain is None else over_launches(stamped - plain.launch_values, confidence),
+        between=between,
+    )
+
+
+Read = tuple[Side, Mapping[CellKey, StagesOfCell]]
+
+
+def _differences(a: Read, b: Read, confidence: float) -> Iterator[StageDifference]:
+    """Yield what differs between two fabrics that were measured in the same blocks: stages that both have, and the whole."""
+    (side_a, cells_a), (side_b, cells_b) = a, b
+    for key in sorted(set(cells_a) & set(cells_b), key=in_order):
+        of_a, of_b = (_medians(side, cells[key]) for side, cells in (a, b))
+        for parts in of_a:
+            if parts not in of_b:
+                continue
+            shared = sorted(set(of_a[parts]) & set(of_b[parts]))
+            grown = np.array([of_b[parts][block] - of_a[parts][block] for block in shared])
+            found = over_launches(grown, confidence)
+            if found is not None:
+                yield StageDifference(
+                    fabric_a=side_a.name,
+                    fabric_b=side_b.name,
+                    key=key,
+                    parts=() if parts in (WHOLE, BETWEEN) else parts,
+                    is_between=parts is BETWEEN,
+                    difference=found,
+                )
+
+
+WHOLE: Parts = ()
+BETWEEN: Parts = BETWEEN_HOSTS
+
+
+def _medians(side: Side, cell: StagesOfCell) -> dict[Parts, dict[int, float]]:
+    """Return the medians of each launch, by block: of each stage both ways, of all between the hosts, and of the round trip."""
+    found: dict[Parts, dict[int, float]] = {}
+    for index, launch in cell.launches.items():
+        stages = {**both_ways(launch), BETWEEN: launch.between, WHOLE: launch.round_trip}
+        for parts, values in stages.items():
+            found.setdefault(parts, {})[side.blocks[index]] = float(np.median(values))
+    return found
+
+
+def stage_words(parts: Sequence[Stage]) -> str:
+    """Return `wire`, or the names of stages that merge: `library and socket`."""
+    return enumeration([part.value for part in parts])
+
+
+def time_words(one: Interval) -> WithInterval:
+    """Return a time with its interval; what arithmetic gives, as an emulated wire, is the same in all launches."""
+    if one.low is not None and one.low == one.high:
+        return WithInterval(value_words(TRIP, one.value), "in all launches")
+    return interval_parts(TRIP, one)
+
+
+def lines(findings: Findings) -> Sequence[str]:
+    """Say of each test where fabrics differ, what stamping takes, and what is not seen."""
+    return [*_difference_lines(findings), *_cost_lines(findings), *_missing_lines(findings)]
+
+
+def leading_sentence(rows: Sequence[Mapping[str, Any]], keys: Iterable[CellKey | None]) -> str:
+    """Return where fabrics differ in the first of some tests of which that was found, of the rows of DIFFERENCES; else nothing."""
+    differences = [StageDifference.model_validate(row) for row in rows]
+    wholes = {row.key: row for row in reversed(differences) if not row.parts and not row.is_between}
+    for key in keys:
+        whole = wholes.get(key) if key is not None else None
+        sentence = difference_sentence(whole, [row for row in differences if _is_beside(row, whole)]) if whole else None
+        if sentence is not None:
+            return sentence
+    return ""
+
+
+def _difference_lines(findings: Findings) -> Iterator[str]:
+    """Yield a sentence for each test that fabrics differ in by the corrected verdict on it without stamps."""
+    rows = rows_of(findings, DIFFERENCES, StageDifference)
+    led = {(one.fabric_a, one.fabric_b, one.key) for one in findings.cells if one.verdict.leader is not None}
+    for whole in (row for row in rows if not row.parts and not row.is_between):
+        if (whole.fabric_a, whole.fabric_b, whole.key) not in led:
+            continue
+        sentence = difference_sentence(whole, [row for row in rows if _is_beside(row, whole)])
+        if sentence is not None:
+            yield sentence
+
+
+def _is_beside(row: StageDifference, whole: StageDifference) -> bool:
+    return row is not whole and (row.fabric_a, row.fabric_b, row.key) == (whole.fabric_a, whole.fabric_b, whole.key)
+
+
+def difference_sentence(whole: StageDifference, stages: Sequence[StageDifference]) -> str | None:
+    """Return what of a difference between fabrics passes between the hosts; None where no difference is shown."""
+    low, high = whole.difference.low, whole.difference.high
+    between = next((row for row in stages if row.is_between), None)
+    if low is None or high is None or low <= 0.0 <= high or between is None:
+        return None
+    slow, fast = (whole.fabric_b, whole.fabric_a) if whole.difference.value > 0 else (whole.fabric_a, whole.fabric_b)
+    sign = 1.0 if whole.difference.value > 0 else -1.0
+    most = max((row for row in stages if row.parts), key=lambda row: sign * row.difference.value)
+    total, most_of = (value_words(TRIP, sign * one.difference.value) for one in (whole, most))
+    outside = sign * between.difference.value
+    inside = sign * whole.difference.value - outside
+    return (
+        f"{cell_words(whole.key)}: a round trip takes {total} longer on {slow} than on {fast}: {_more_words(outside)} between the "
+        f"hosts and {_more_words(inside)} in them; the stage that differs most is {stage_words(most.parts)}, by {most_of}."
+    )
+
+
+def _more_words(grown_ns: float) -> str:
+    return f"{value_words(TRIP, abs(grown_ns))} {'more' if grown_ns >= 0 else 'less'}"
+
+
+def _cost_lines(findings: Findings) -> Iterator[str]:
+    costs = [row.cost for row in rows_of(findings, CELLS, StagedCell) if row.cost is not None]
+    shown = sorted(cost.value for cost in costs if cost.low is not None)
+    if shown:
+        ends = " to ".join(dict.fromkeys(value_words(TRIP, end) for end in (shown[0], shown[-1])))
+        yield f"Stamping takes {ends} of a round trip, in the median over launches: stages are those of stamped messages."
+    elif costs:
+        yield "What stamping takes of a round trip is not shown by so few launches: stages are those of stamped messages."
+
+
+def _missing_lines(findings: Findings) -> Iterator[str]:
+    rows = rows_of(findings, CELLS, StagedCell)
+    if not rows:
+        return
+    messages, complete = sum(row.messages for row in rows), sum(row.complete for row in rows)
+    within = sum(row.within * row.complete for row in rows) / max(complete, 1)
+    yield (
+        f"Measured by what any user may ask of the kernel: library and socket are one stage, as are softirq, protocol and wake-up. "
+        f"Of {count(messages, 'message')} {complete:,} are complete; the stages of {100 * within:.2f} % of these add up to the "
+        f"application's own time within {100 * TOLERANCE:g} %."
+    )
+    missing: dict[str, int] = {}
+    for name, number in (item for row in rows for item in row.missing.items()):
+        missing[name] = missing.get(name, 0) + number
+    if missing:
+        for name, number in sorted(missing.items()):
+            yield f"Of {count(number, 'message')} nobody saw {BOUNDARY_WORDS.get(name, name)}: they are left out."
+    refused = {boundary: reason for row in rows for boundary, reasons in row.refused.items() for reason in reasons}
+    for boundary, reason in refused.items():
+        yield f"Hosts do not show {BOUNDARY_WORDS.get(boundary, boundary)} ({reason}), so that the stages beside it are one."
+    if not all(row.has_switch for row in rows):
+        yield "What passes between the hosts is one stage: only the emulated switch of a lab tells more of it."
+
+
+def tables(findings: Findings) -> NamedTables:
+    """Return the stages of each test beside each other for its fabrics, and what stamping takes."""
+    keys = dict.fromkeys(row.key for row in rows_of(findings, STAGES, StageOnFabric))
+    stages = [(f"{cell_words(key)}, there and back together", stage_table(findings, key)) for key in keys]
+    return [*stages, ("What stamping takes, and how many messages are complete", cost_table(findings))]
+
+
+def stage_table(findings: Findings, key: CellKey) -> Table:
+    """A row for each stage of a test: its time and share on each fabric, and the difference of each to the first."""
+    rows = [row for row in rows_of(findings, STAGES, StageOnFabric) if row.key == key and row.way is Way.BOTH]
+    differences = [row for row in rows_of(findings, DIFFERENCES, StageDifference) if row.key == key]
+    fabrics = [one.name for one in findings.fabrics if any(row.fabric == one.name for row in rows)]
+    cells = {row.fabric: row for row in rows_of(findings, CELLS, StagedCell) if row.key == key}
+    compared = [name for name in fabrics[1:] if any(_is_of(row, fabrics[0], name) for row in differences)]
+    columns = ["Stage", *(f"{name}{part}" for name in fabrics for part in ("", ", share"))]
+    columns += [f"{name} − {fabrics[0]}" for name in compared]
+    found = []
+    for parts in dict.fromkeys(row.parts for row in sorted(rows, key=lambda row: row.place)):
+        texts = [stage_words(parts)]
+        for name in fabrics:
+            row = next((one for one in rows if one.fabric == name and one.parts == parts), None)
+            texts += [NOTHING, NOTHING] if row is None else [time_words(row.median), share_words(row.share)]
+        for name in compared:
+            texts.append(_difference_words(differences, fabrics[0], name, parts))
+        found.append(texts)
+    whole = [
+        "round trip",
+        *(text for name in fabrics for text in (time_words(cells[name].stamped), share_words(1.0))),
+    ]
+    whole += [_difference_words(differences, fabrics[0], name, ()) for name in compared]
+    return table(columns, [*found, whole], range(1, len(columns)), spare=[f"{name}, share" for name in fabrics])
+
+
+def _is_of(row: StageDifference, a: str, b: str) -> bool:
+    return (row.fabric_a, row.fabric_b) == (a, b)
+
+
+def _difference_words(rows: Sequence[StageDifference], a: str, b: str, parts: Parts) -> str:
+    found = next((one for one in rows if _is_of(one, a, b) and one.parts == parts and not one.is_between), None)
+    return NOTHING if found is None else time_words(found.difference)
+
+
+def cost_table(findings: Findings) -> Table:
+    """A row for each test and fabric: the round trip with and without stamps, and what is known of its messages."""
+    rows = [
+        (
+            cell_words(row.key),
+            row.fabric,
+            interval_words(TRIP, row.plain),
+            interval_words(TRIP, row.stamped),
+            interval_words(TRIP, row.cost),
+            f"{row.messages:,}",
+            f"{100 * row.complete / row.messages:.2f} %",
+            f"{100 * row.within:.2f} %",
+        )
+        for row in rows_of(findings, CELLS, StagedCell)
+    ]
+    columns = (
+        "Test",
+        "Fabric",
+        "Without stamps",
+        "With",
+        "Difference",
+        "Messages",
+        "Complete",
+        f"Within {100 * TOLERANCE:g} %",
+    )
+    return table(columns, rows, range(2, len(columns)), spare=("Messages", "Without stamps"))
+
+
+def waterfall(findings: Findings, *, is_interactive: bool = False) -> Figure | None:
+    """Return a panel for each test and fabric: its stages one below the other, each beginning where the one before ends."""
+    del is_interactive  # the page needs no other figure than paper
+    rows = [row for row in rows_of(findings, STAGES, StageOnFabric) if row.way is Way.BOTH]
+    if not rows:
+        return None
+    panels = []
+    for key in dict.fromkeys(row.key for row in rows):
+        bars = {
+            one.name: list(_bars([row for row in rows if row.key == key and row.fabric == one.name]))
+            for one in findings.fabrics
+        }
+        longest = max(bar["end"] for of_fabric in bars.values() for bar in of_fabric)
+        labels = list(dict.fromkeys(bar["stage"] for of_fabric in bars.values() for bar in of_fabric))
+        panels += [
+            _panel(findings, key, name, of_fabric, labels, longest) for name, of_fabric in bars.items() if of_fabric
+        ]
+    cells = rows_of(findings, CELLS, StagedCell)
+    caption = sentences(
+        "Bars: what each stage takes of a round trip, there and back together, in the order of the way; each begins where the one "
+        "above ends.",
+        median_note(
+            (row.launches for row in cells), findings.confidence, any(row.median.low is not None for row in rows)
+        ),
+        origin_note(findings),
+    )
+    return Figure("stages", "Stages of a round trip", caption, tuple(panels), _figure_table(findings))
+
+
+def _bars(rows: Sequence[StageOnFabric]) -> Iterator[dict[str, Any]]:
+    begin = 0.0
+    for row in sorted(rows, key=lambda one: one.place):
+        end = begin + row.median.value
+        yield {
+            "stage": stage_words(row.parts),
+            "fabric": row.fabric,
+            "begin": begin,
+            "end": end,
+            "time": time_words(row.median),
+            "share": share_words(row.share),
+        }
+        begin = end
+
+
+def _panel(
+    findings: Findings, key: CellKey, fabric: str, bars: list[dict[str, Any]], labels: list[str], longest: float
+) -> Panel:
+    """Return a panel; those of a test share their axis."""
+    x: Spec = {
+        "field": "begin",
+        "type": "quantitative",
+        "scale": {"domain": [0, 1.05 * longest], "nice": False},
+        "axis": {
+            "labelExpr": TIME_LABELS,
+            "title": "time since the round trip began",
+            "tickCount": 4,
+            "labelOverlap": "greedy",
+        },
+    }
+    y: Spec = {"field": "stage", "type": "nominal", "sort": labels, "title": None, "axis": {"grid": False}}
+    encoding = {
+        "y": y,
+        "x": x,
+        "x2": {"field": "end"},
+        "color": colour_channel(findings),
+        "tooltip": tooltip("stage", "fabric", "time", "share"),
+    }
+    spec: Spec = {"data": {"values": bars}, "layer": [mark("bar", encoding, opacity=0.9, height={"band": 0.7})]}
+    tags = {"layer": key.layer.value, "left": fabric, "right": fabric}
+    return Panel(f"{cell_words(key)}, {fabric}", spec, tags, height=ROW_HEIGHT * len(labels) + 6)
+
+
+def _figure_table(findings: Findings) -> Table:
+    """Return what the waterfall shows, a row for each stage of each test and fabric."""
+    rows = [
+        (
+            cell_words(row.key),
+            row.fabric,
+            stage_words(row.parts),
+            time_words(row.median),
+            share_words(row.share),
+        )
+        for row in rows_of(findings, STAGES, StageOnFabric)
+        if row.way is Way.BOTH
+    ]
+    return table(("Test", "Fabric", "Stage", "Time", "Share"), rows, (3, 4))
+
+
+CHAPTER = Chapter(
+    name=STAGES,
+    title="Stages of a round trip",
+    needs="ping-pongs over udp or tcp with `stages = true`: the campaign explain has them",
+    find=find,
+    method=METHOD,
+    is_of_measuring=True,
+    tables=tables,
+    lines=lines,
+    figures={"stages": waterfall},
+    records=lambda findings: {
+        STAGES: findings.chapters.get(STAGES, ()),
+        CELLS: findings.chapters.get(CELLS, ()),
+        DIFFERENCES: findings.chapters.get(DIFFERENCES, ()),
+    },
+    on_page=OnPage(entry="Stages"),
+)

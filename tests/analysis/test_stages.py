@@ -1,0 +1,113 @@
+"""The stages of messages whose truth is known: each is found, whatever the hosts' clocks are apart, and what is unseen merges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from fabricbench.analysis import analyse
+from fabricbench.analysis.findings import Findings
+from fabricbench.analysis.findings.stages import Stage, Way
+from fabricbench.chapters import stages
+from fabricbench.chapters.chapter import rows_of
+from fabricbench.chapters.stages import StagedCell, StageDifference, StageOnFabric
+from fabricbench.model import Layer, Pattern, Receive
+from support.stamps import Stamped
+from support.synthetic_run import WAY, SyntheticCell, stamped_run, write_synthetic_run
+
+SLOWER = {**WAY, "wire": 30_000.0}
+MESSAGES = 60
+
+
+def run_of(path: Path, receive: Receive = Receive.BLOCKING, **stamped: Stamped) -> Findings:
+    return analyse([stamped_run(path, stamped, receive, MESSAGES)])
+
+
+def both_ways(findings: Findings, fabric: str) -> Mapping[tuple[Stage, ...], float]:
+    rows = rows_of(findings, "stages", StageOnFabric)
+    return {row.parts: row.median.value for row in rows if row.way is Way.BOTH and row.fabric == fabric}
+
+
+def test_every_stage_is_found_where_the_switch_tells_of_its_frames(tmp_path: Path):
+    found = both_ways(run_of(tmp_path, net=Stamped(WAY, WAY, apart_ns=0)), "net")
+    assert {stages.stage_words(parts): round(value / 2) for parts, value in found.items()} == {
+        "library and socket": pytest.approx(600, rel=0.02),
+        "queueing discipline": pytest.approx(300, rel=0.02),
+        "driver": pytest.approx(150, rel=0.02),
+        "wire": pytest.approx(5_000, rel=0.02),
+        "switch": pytest.approx(2_000, rel=0.02),
+        "emulator": pytest.approx(120, rel=0.02),
+        "softirq, protocol and wake-up": pytest.approx(3_000, rel=0.02),
+        "scheduler": pytest.approx(4_000, rel=0.02),
+        "return": pytest.approx(1_700, rel=0.02),
+        "application": pytest.approx(150, rel=0.02),
+        "outside the stamps": pytest.approx(25, rel=0.05),
+    }
+
+
+def test_clocks_that_are_hours_apart_change_nothing_but_that_the_fabric_is_one_stage(tmp_path: Path):
+    findings = run_of(tmp_path, net=Stamped(WAY, {**WAY, "wire": 9_000.0}))
+    found = both_ways(findings, "net")
+    between = 2 * (150 + 2_000 + 120) + 5_000 + 9_000
+    assert found[Stage.DRIVER, Stage.WIRE, Stage.SWITCH] == pytest.approx(between, rel=0.01)
+    assert sum(found.values()) == pytest.approx(2 * sum(WAY.values()) + 4_000 + 350, rel=0.01)
+    (cell,) = rows_of(findings, "stage-cells", StagedCell)
+    assert (cell.has_switch, cell.within, cell.messages, cell.complete) == (False, 1.0, 8 * MESSAGES, 8 * MESSAGES)
+    assert "only the emulated switch of a lab tells more of it" in " ".join(stages.CHAPTER.lines(findings))
+
+
+def test_what_hosts_do_not_show_merges_stages_under_both_names_and_is_said(tmp_path: Path):
+    refused = {"resumed": "perf_event_open: Permission denied", "scheduled": "no stamps"}
+    findings = run_of(tmp_path, net=Stamped(WAY, WAY, refused=refused))
+    names = [stages.stage_words(parts) for parts in both_ways(findings, "net")]
+    assert "library, socket and queueing discipline" in names
+    assert "softirq, protocol, wake-up, scheduler and return" in names
+    assert any(
+        "thread was switched in (perf_event_open: Permission denied)" in line for line in stages.CHAPTER.lines(findings)
+    )
+
+
+def test_receivers_that_spin_are_woken_by_nobody(tmp_path: Path):
+    names = map(stages.stage_words, both_ways(run_of(tmp_path, Receive.POLLING, net=Stamped(WAY, WAY)), "net"))
+    assert "softirq, protocol and return" in names
+
+
+def test_messages_that_lack_a_boundary_are_counted_by_it_and_left_out(tmp_path: Path):
+    findings = run_of(tmp_path, net=Stamped(WAY, WAY, unseen={"departed": 3}))
+    (cell,) = rows_of(findings, "stage-cells", StagedCell)
+    assert (cell.messages - cell.complete, cell.missing) == (8 * 3, {"departed": 8 * 3})
+    assert any(
+        "Of 24 messages nobody saw when the driver was given it" in line for line in stages.CHAPTER.lines(findings)
+    )
+
+
+def test_a_difference_between_fabrics_is_placed_where_it_is(tmp_path: Path):
+    findings = run_of(tmp_path, fast=Stamped(WAY, WAY, apart_ns=0), slow=Stamped(SLOWER, SLOWER, apart_ns=0))
+    rows = rows_of(findings, "stage-differences", StageDifference)
+    wire = next(row for row in rows if row.parts == (Stage.WIRE,))
+    sign = 1.0 if wire.fabric_b == "slow" else -1.0
+    assert sign * wire.difference.value == pytest.approx(50_000, rel=0.02)
+    assert all(abs(row.difference.value) < 400 for row in rows if row.parts and row.parts != (Stage.WIRE,))
+    (sentence,) = [line for line in stages.CHAPTER.lines(findings) if "longer on slow than on fast" in line]
+    assert "more between the hosts" in sentence
+    assert "the stage that differs most is wire, by 50." in sentence
+    assert findings.headline.detail.endswith(sentence)
+
+
+def test_stamped_cells_enter_no_comparison_and_their_cost_is_told(tmp_path: Path):
+    findings = run_of(tmp_path, fast=Stamped(WAY, WAY), slow=Stamped(SLOWER, SLOWER))
+    assert [one.key.parameters for one in findings.cells] == [()]
+    assert {one.key.parameters for one in findings.summaries} == {()}
+    for cell in rows_of(findings, "stage-cells", StagedCell):
+        assert cell.cost is not None
+        assert cell.cost.value == pytest.approx(1_000, abs=300)
+
+
+def test_a_run_without_stamps_has_no_chapter(tmp_path: Path):
+    plain = SyntheticCell(Layer.UDP, Pattern.PINGPONG, 64, {"net": 9_000.0}, samples=20)
+    findings = analyse([write_synthetic_run(tmp_path, cells=[plain], blocks=3)])
+    assert not stages.CHAPTER.lines(findings)
+    assert not stages.CHAPTER.tables_with_rows(findings)
+    assert stages.waterfall(findings) is None

@@ -1,0 +1,117 @@
+"""Stamps of messages whose stages are known, on hosts whose clocks differ by hours, and the frames of a switch beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabricbench.record.crossings import Crossings
+from fabricbench.record.lines import Stages
+
+ORDER = ("library", "queue", "driver", "wire", "switch", "emulator", "waking", "waiting", "return")
+BEGIN_NS = 1_793_400_000_000_000_000
+HOURS_NS = 5 * 3_600_000_000_000
+
+
+@dataclass(frozen=True)
+class Stamped:
+    """What each stage of a message takes, ns, on the way there and on the way back, and how long the peer keeps it.
+
+    `apart_ns`: how far the other host's clock is ahead. `refused` is what hosts do not show. `unseen` messages lack a boundary.
+    """
+
+    there: Mapping[str, float]
+    back: Mapping[str, float]
+    application: float = 300.0
+    rest: float = 50.0
+    apart_ns: int = HOURS_NS
+    refused: Mapping[str, str] = field(default_factory=dict)
+    unseen: Mapping[str, int] = field(default_factory=dict)
+
+
+def stamps(one: Stamped, cell: int, messages: int, random: np.random.Generator) -> tuple[list[Stages], Crossings]:
+    """Return the lines of both ranks, and the rows of a switch that reads the first host's clock.
+
+    The second host's clock is ahead by `apart_ns`; the rows of the way there are told only where it is not.
+    """
+    leads: dict[str, list[int | None]] = {}
+    follows: dict[str, list[int | None]] = {}
+    frames, now = [], 0
+    scattered = {
+        way: {
+            stage: np.rint(length * np.exp(0.02 * random.standard_normal(messages)))
+            for stage, length in lengths.items()
+        }
+        for way, lengths in (("there", one.there), ("back", one.back))
+    }
+    for k in range(messages):
+        begin = now
+        there, arrived = _way(scattered["there"], k, begin)
+        back, received = _way(scattered["back"], k, arrived + round(one.application))
+        frames += [there["frame"], back["frame"]]
+        _add(leads, k + 7, sent=there, received=back, round_trip=received - begin + round(one.rest))
+        _add(follows, k + 7, sent=back, received=there, round_trip=0)
+        now = received + 1_000
+    for boundary, number in one.unseen.items():
+        for k in range(number):
+            leads[f"{boundary}_ns"][k] = None
+    lines = [
+        Stages(
+            cell=cell,
+            rank=rank,
+            leads=rank == 0,
+            refused=dict(one.refused),
+            base_unix_ns=base,
+            **_without(columns, one),
+        )
+        for rank, base, columns in ((0, BEGIN_NS, leads), (1, BEGIN_NS + one.apart_ns, follows))
+    ]
+    return lines, np.array(frames, dtype=np.int64) + np.array([BEGIN_NS, 0, BEGIN_NS, BEGIN_NS])
+
+
+def _way(lengths: Mapping[str, NDArray[np.float64]], k: int, begin: int) -> tuple[dict[str, object], int]:
+    ends, now = {}, begin
+    for stage in ORDER:
+        now += int(lengths.get(stage, np.zeros(k + 1))[k])
+        ends[stage] = now
+    waited = ends["waiting"] - ends["waking"]
+    stamped: dict[str, object] = {
+        "before": begin,
+        "scheduled": ends["library"],
+        "departed": ends["queue"],
+        "arrived": ends["emulator"],
+        "resumed": ends["waiting"],
+        "waited": waited,
+        "received": now,
+        "frame": [ends["driver"], ends["wire"] - ends["driver"], ends["switch"], ends["switch"]],
+    }
+    return stamped, now
+
+
+def _add(
+    columns: dict[str, list[int | None]],
+    number: int,
+    *,
+    sent: Mapping[str, object],
+    received: Mapping[str, object],
+    round_trip: int,
+) -> None:
+    row = {
+        "number": number,
+        **{f"{name}_ns": sent[name] for name in ("before", "scheduled", "departed")},
+        "acknowledged_ns": None,
+        **{f"{name}_ns": received[name] for name in ("arrived", "resumed", "waited", "received")},
+        "round_trip_ns": round_trip,
+    }
+    for name, value in row.items():
+        columns.setdefault(name, []).append(value)  # type: ignore[arg-type]
+
+
+def _without(columns: Mapping[str, list[int | None]], one: Stamped) -> dict[str, list[int | None]]:
+    """Return the columns without what the hosts refuse."""
+    hidden = {f"{boundary}_ns" for boundary in one.refused}
+    empty = {name: [0 if name == "waited_ns" else None] * len(values) for name, values in columns.items()}
+    return {name: empty[name] if name in hidden else values for name, values in columns.items()}

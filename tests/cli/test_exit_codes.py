@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ from fabricbench.campaign import run as campaign_run
 from fabricbench.campaign.failure import LaunchesFailed
 from fabricbench.campaign.preparing import prepare
 from fabricbench.campaign.run_directory import RunDirectory, StoredPlan
+from fabricbench.cli import explain as cli_explain
 from fabricbench.cli import map as cli_map
 from fabricbench.cli import run as cli_run
 from fabricbench.cli import testbed_check
@@ -25,7 +26,7 @@ from fabricbench.record.store import Run
 from fabricbench.testbed.preflight_result import Finding, Preflight
 from support.calling import Call
 from support.lost_runs import farm_record, lost_run, trip
-from support.synthetic_run import forget_hashes
+from support.synthetic_run import forget_hashes, stamped_run
 from support.tiny_campaign import tiny_campaign
 
 PAGE = Path(__file__).parents[2] / "docs" / "exit-codes.md"
@@ -95,6 +96,11 @@ class Place:
         """Call `map --testbed`, of which the measuring leaves this run directory."""
         self.patch.setattr(cli_map, "_measure", lambda *arguments: leaves(arguments[-1]))
         return self.code("map", self.run, "--testbed", "lab:fast-ethernet")
+
+    def explaining(self, **lost: Sequence[str]) -> int:
+        """Call `explain --testbed`, of which the measuring leaves this run directory."""
+        self.patch.setattr(cli_explain, "_measure", lambda *arguments: stamped_run(arguments[-1], **lost))
+        return self.code("explain", self.run, "--testbed", "lab:fast-ethernet")
 
     def checking(self, *findings: Finding) -> int:
         """Call `testbed check`, which finds this."""
@@ -332,6 +338,10 @@ CASES: dict[Line, Callable[[Place], int]] = {
     ("map", 4, "with `--testbed`: a result was lost"): lambda p: p.mapping(
         lambda path: lost_run(path, invalid=["b00-fast"])
     ),
+    ("explain", 0, "the stages are shown"): lambda p: p.explaining(),
+    ("explain", 2, "the directory holds no run"): lambda p: p.code("explain", p.run),
+    ("explain", 2, "no stages were measured in the run"): lambda p: written(p, "explain", p.run),
+    ("explain", 4, "with `--testbed`: a result was lost"): lambda p: p.explaining(invalid=["b00-net"]),
     ("testbed check", 0, "the testbed is as its file says"): lambda p: p.checking(),
     ("testbed check", 2, "the file cannot be used"): lambda p: p.code("testbed", "check", p.folder / "none.toml"),
     ("testbed check", 3, "the testbed is not as its file says"): lambda p: p.checking(ERROR),

@@ -19,7 +19,7 @@ from fabricbench.errors import UNEXPECTED, EnvironmentLacks, FabricbenchError, I
 # Each module here defines `register(app)`. One line for each subcommand.
 from fabricbench.cli import (  # isort: skip
     run, plan, resume, import_, compare, report, figure, check, selfcheck, show, export, verify, runs, trend, map as map_,
-    list as list_, lab, testbed, doctor, build, version,
+    explain, list as list_, lab, testbed, doctor, build, version,
 )  # fmt: skip
 
 COMMANDS = (
@@ -38,6 +38,7 @@ COMMANDS = (
     runs,
     trend,
     map_,
+    explain,
     list_,
     lab,
     testbed,

@@ -1,0 +1,107 @@
+"""`fabricbench explain`: where the time of a round trip passes, in the hosts and between them, and what differs between fabrics."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fabricbench.cli.arguments import NodesOption, SeedOption, refuse_without
+from fabricbench.cli.losses import results_lost, say_losses
+from fabricbench.cli.output import Format, as_csv, as_json, check_output, output_width, wrapped, write_output
+from fabricbench.errors import UsageError
+from fabricbench.record.provenance import mark_words
+from fabricbench.table import as_markdown, as_text
+
+if TYPE_CHECKING:
+    from fabricbench.analysis.findings import Findings
+
+USUAL_WIDTH = 120
+"""Columns of text in files and pipes."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+
+    @app.command()
+    def explain(
+        context: typer.Context,
+        run: Annotated[
+            Path, typer.Argument(metavar="RUNDIR", help="A stored run; with --testbed, where to store a new one.")
+        ],
+        testbed: Annotated[
+            str | None,
+            typer.Option(metavar="WHERE", help="Measure first: the campaign `explain`, as `run` names testbeds."),
+        ] = None,
+        nodes: NodesOption = None,
+        seed: SeedOption = None,
+        blocks: Annotated[
+            int | None, typer.Option(min=2, help="With --testbed: launches on each fabric (default: the campaign's).")
+        ] = None,
+        form: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.TEXT,
+        output: Annotated[Path | None, typer.Option("--output", "-o", help="A file instead of stdout.")] = None,
+    ) -> None:
+        """Show the stages of round trips: how long each message is in the library, the queue, on the wire, waking its receiver.
+
+        With --testbed round trips over udp and tcp are measured first. No right is needed for it.
+
+        Examples: `fabricbench explain runs/why --testbed lab:fast-ethernet,myrinet`, `fabricbench explain runs/today`
+        """
+        check_output(output)
+        from fabricbench.analysis import analyse  # noqa: PLC0415 - keeps the start of the program fast
+        from fabricbench.record.account import account_of  # noqa: PLC0415
+        from fabricbench.record.store import Run  # noqa: PLC0415
+
+        if testbed is not None:
+            _measure(testbed, nodes, seed, blocks, run)
+        else:
+            refuse_without(context, "--testbed", "nodes", "seed", "blocks")
+        opened = Run.open(run)
+        findings = analyse([opened])
+        write_output(render(findings, form, width=output_width(output, USUAL_WIDTH)) + "\n", output)
+        account = account_of(opened)
+        if testbed is not None and account.has_lost_results:
+            raise results_lost(account, run)
+        say_losses((account,), (str(run),))
+
+
+def _measure(testbed: str, nodes: int | None, seed: int | None, blocks: int | None, directory: Path) -> None:
+    from fabricbench.campaign.noise import usual_noise  # noqa: PLC0415
+    from fabricbench.campaign.plan import plan_run  # noqa: PLC0415
+    from fabricbench.campaign.preparing import Prepared  # noqa: PLC0415
+    from fabricbench.campaign.presets import EXPLAIN  # noqa: PLC0415
+    from fabricbench.campaign.venue import find_venue  # noqa: PLC0415
+    from fabricbench.cli.run import measure  # noqa: PLC0415
+
+    venue = find_venue(testbed, nodes)
+    campaign = EXPLAIN if blocks is None else EXPLAIN.model_copy(update={"blocks": blocks})
+    plan = plan_run(campaign, venue.testbed(), seed=secrets.randbits(32) if seed is None else seed)
+    measure(Prepared(campaign, venue, plan, usual_noise(venue.testbed().launcher)), directory)
+
+
+def render(findings: Findings, form: Format, *, width: int = USUAL_WIDTH) -> str:
+    """Return the chapter of stages in a format; JSON and CSV hold it at full precision. UsageError where there is none."""
+    from fabricbench.chapters import stages  # noqa: PLC0415 - keeps the start of the program fast
+    from fabricbench.report.fitting import fitted  # noqa: PLC0415
+
+    records = {name: list(rows) for name, rows in stages.CHAPTER.records_of(findings).items()}
+    if not records[stages.STAGES]:
+        raise UsageError(
+            f"no stages were measured in {findings.run_directories[0]}",
+            hint=f"it needs {stages.CHAPTER.needs}; `fabricbench explain RUNDIR --testbed WHERE` measures them",
+        )
+    if form is Format.JSON:
+        return as_json(records)
+    if form is Format.CSV:
+        rows = [dict(row) for row in records[stages.STAGES]]
+        return as_csv(rows, list(rows[0]))
+    lines = [*stages.CHAPTER.lines(findings), *mark_words(findings.marks)]
+    if form is Format.TEXT:
+        lines = wrapped(lines, width)
+    written = [
+        "\n".join((title, as_text(fitted(table, width)) if form is Format.TEXT else as_markdown(table)))
+        for title, table in stages.CHAPTER.tables_with_rows(findings)
+    ]
+    return "\n\n".join(["\n".join(lines), *written])

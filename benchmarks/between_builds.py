@@ -28,16 +28,22 @@ from fabricbench.native import FOLDER_VARIABLE
 from fabricbench.record.probe_plan import PlanProbe
 from fabricbench.testbed.model import Fabric
 
+RANKS = 4
 SHAPES = (
-    (Layer.FRAME, Pattern.PINGPONG, 64, 1),
-    (Layer.IP, Pattern.PINGPONG, 64, 1),
-    (Layer.UDP, Pattern.PINGPONG, 64, 1),
-    (Layer.TCP, Pattern.PINGPONG, 64, 1),
-    (Layer.TCP, Pattern.PINGPONG, 65536, 1),
-    (Layer.MPI, Pattern.PINGPONG, 8, 1),
-    (Layer.UDP, Pattern.STREAM, 8192, 64),
-    (Layer.TCP, Pattern.STREAM, 65536, 16),
+    (Layer.FRAME, Pattern.PINGPONG, 64, 1, 2),
+    (Layer.IP, Pattern.PINGPONG, 64, 1, 2),
+    (Layer.UDP, Pattern.PINGPONG, 64, 1, 2),
+    (Layer.TCP, Pattern.PINGPONG, 64, 1, 2),
+    (Layer.TCP, Pattern.PINGPONG, 65536, 1, 2),
+    (Layer.MPI, Pattern.PINGPONG, 8, 1, 2),
+    (Layer.UDP, Pattern.STREAM, 8192, 64, 2),
+    (Layer.TCP, Pattern.STREAM, 65536, 16, 2),
+    (Layer.MPI, Pattern.STREAM, 65536, 16, 2),
+    (Layer.MPI, Pattern.BCAST, 8, 1, 2),
+    (Layer.MPI, Pattern.BCAST, 8, 1, RANKS),
+    (Layer.MPI, Pattern.ALLREDUCE, 1024, 1, RANKS),
 )
+"""Layer, pattern, bytes of a message, messages of a sample, ranks."""
 
 Figures = list[float]
 
@@ -51,18 +57,18 @@ def probes(seconds: float) -> list[PlanProbe]:
             pattern=pattern,
             message_bytes=size,
             receive=Receive.LIBRARY if layer is Layer.MPI else Receive.BLOCKING,
-            ranks=(0, 1),
+            ranks=tuple(range(ranks)),
             messages_per_sample=messages,
             warmup_samples=50,
             stopping=unsatisfied(seconds),
         )
-        for index, (layer, pattern, size, messages) in enumerate(SHAPES)
+        for index, (layer, pattern, size, messages, ranks) in enumerate(SHAPES)
     ]
 
 
 def figures(launcher: Launcher, fabric: Fabric, seconds: float, program: Path | None = None) -> Figures:
     """Return the median time of each cell in µs, or its rate in Mbit/s."""
-    return [figure(cell) for cell in launch(launcher, fabric, probes(seconds), 2, program)[1]]
+    return [figure(cell) for cell in launch(launcher, fabric, probes(seconds), RANKS, program)[1]]
 
 
 def figure(measured: Measured) -> float:
@@ -128,13 +134,13 @@ def fabric_of(venue: Venue) -> Fabric:
 def rows(what: str, found: Sequence[tuple[Figures, Figures]]) -> list[str]:
     """Return a row of Markdown for each cell."""
     lines = []
-    for index, (layer, pattern, size, _) in enumerate(SHAPES):
+    for index, (layer, pattern, size, _, ranks) in enumerate(SHAPES):
         ratios = [this[index] / other[index] for this, other in found]
         this_figure = statistics.median(this[index] for this, _ in found)
         other_figure = statistics.median(other[index] for _, other in found)
         unit = "Mbit/s" if pattern is Pattern.STREAM else "µs"
         lines.append(
-            f"| {what} | {layer} {pattern} of {size} B | {this_figure:.1f} {unit} | {other_figure:.1f} {unit} "
+            f"| {what} | {layer} {pattern} of {size} B, {ranks} ranks | {this_figure:.1f} {unit} | {other_figure:.1f} {unit} "
             f"| {statistics.median(ratios):.3f} | {min(ratios):.3f} to {max(ratios):.3f} |"
         )
     return lines
@@ -149,7 +155,7 @@ def main() -> None:
     parser.add_argument("--fabric", default="myrinet")
     parser.add_argument("--write", type=Path, help="the page that holds the table")
     given = parser.parse_args()
-    venue = find_venue(f"lab:{given.fabric}", 2)
+    venue = find_venue(f"lab:{given.fabric}", RANKS)
     text = [
         (
             f"Linux {platform.release()}, {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f} at the start; "

@@ -46,6 +46,7 @@ SIZES = (4, 64, 1024, 10_000)
 STARTED = (4, 64, 1000, 10_000)
 RANKS = (2, 4, 8, 16)
 AGREEMENTS = 100
+CONTROL_SOURCES = ("channel", "control", "control_transport", "message", "rank_list", "rdma_attachment", "report")
 CHAOS_RANKS = (2, 4, 8, 12)
 CHAOS_BYTES = 64 * 1024
 SAMPLES = 50
@@ -83,7 +84,7 @@ def build_control_cost(folder: Path) -> Path:
     root = Path(__file__).parents[1]
     program = folder / "control-cost"
     include = Path(nlohmann_json.__path__[0]) / "include"
-    core = [root / "native/core" / f"{name}.cpp" for name in ("channel", "control", "message", "report")]
+    core = [root / "native/core" / f"{name}.cpp" for name in CONTROL_SOURCES]
     sources = [root / "benchmarks/scale/control_cost.cpp", *core]
     options = ["-std=c++20", "-O2", f"-I{root / 'native'}", f"-I{include}", "-o", str(program)]
     subprocess.run([build_info().mpicxx, *options, *map(str, sources)], check=True)

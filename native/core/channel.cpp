@@ -1,7 +1,5 @@
 #include "core/channel.hpp"
 
-#include <algorithm>
-
 namespace fabricbench {
 namespace {
 
@@ -13,9 +11,14 @@ int first_tag_of(int cell_ordinal) { return launch_tag + 1 + 2 * (cell_ordinal %
 
 }  // namespace
 
-void Channel::discard(int from) const {
-  while (control_->try_receive(from, tag_)) {
-  }
+void Channel::discard_all() const {
+  while (const std::optional<int> from = control_->who_has_sent(tag_)) control_->try_receive(*from, tag_);
+}
+
+bool Channel::is_on_all(bool own) const {
+  const CellTree tree(*this, RankList::first(size()));
+  const auto join = [](Whether one, Whether other) { return Whether{.holds = one.holds && other.holds}; };
+  return broadcast(tree.collect(Whether{.holds = own}, join)).holds;
 }
 
 Envelope Channel::opened(int from, std::string_view bytes) const {
@@ -40,7 +43,33 @@ void Channel::refuse(int from, const Envelope& envelope, std::span<const Message
                      " bytes): they are not at the same point of the plan, which is a fault of fabricbench-probe");
 }
 
-CellTeam::CellTeam(const Control& control, std::vector<int> ranks, int cell_ordinal)
+CellTree::CellTree(const Channel& channel, RankList ranks)
+    : channel_(channel),
+      ranks_(std::move(ranks)),
+      first_(ranks_.place_of(0).value_or(ranks_.size())),
+      size_(ranks_.size() + (first_ == ranks_.size() ? 1 : 0)),
+      place_(size_, place_at(channel.rank())) {}
+
+std::vector<int> CellTree::below() const {
+  std::vector<int> ranks;
+  for (const Branch& branch : place_.branches()) ranks.push_back(rank_at(branch.root));
+  return ranks;
+}
+
+// Rank 0 is the root; who stands before it among the ranks moves back by one.
+int CellTree::rank_at(std::size_t place) const {
+  if (place == 0) return 0;
+  return ranks_[place <= first_ ? place - 1 : place];
+}
+
+std::size_t CellTree::place_at(int rank) const {
+  if (rank == 0) return 0;
+  const std::optional<std::size_t> place = ranks_.place_of(rank);
+  if (!place) throw ControlError("rank " + std::to_string(rank) + " was told what is for others");
+  return *place < first_ ? *place + 1 : *place;
+}
+
+CellTeam::CellTeam(const Control& control, RankList ranks, int cell_ordinal)
     : pattern_(control, first_tag_of(cell_ordinal)),
       agreement_(control, first_tag_of(cell_ordinal) + 1),
       ranks_(std::move(ranks)),
@@ -48,28 +77,22 @@ CellTeam::CellTeam(const Control& control, std::vector<int> ranks, int cell_ordi
 
 CellTeam CellTeam::some(const std::vector<std::size_t>& members) const {
   CellTeam team(*this);
-  team.ranks_.clear();
+  team.ranks_ = {};
   for (const std::size_t member : members) team.ranks_.push_back(ranks_[member]);
   team.member_ = team.place_of(control().rank());
   return team;
 }
 
-void CellTeam::discard_leftovers() const {
-  for (std::size_t from = 0; from < ranks_.size(); ++from) {
-    if (from != member_) pattern_.discard(ranks_[from]);
-  }
-}
-
 std::vector<std::size_t> CellTeam::children() const {
   std::vector<std::size_t> below;
+  if (!is_binary()) {
+    for (const Branch& branch : order_place().branches()) below.push_back(branch.root);
+    return below;
+  }
   for (const std::size_t child : {2 * member_ + 1, 2 * member_ + 2}) {
     if (child < ranks_.size()) below.push_back(child);
   }
   return below;
-}
-
-std::size_t CellTeam::place_of(int rank) const {
-  return static_cast<std::size_t>(std::ranges::find(ranks_, rank) - ranks_.begin());
 }
 
 }  // namespace fabricbench

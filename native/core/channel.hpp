@@ -16,6 +16,8 @@
 
 #include "core/control.hpp"
 #include "core/message.hpp"
+#include "core/rank_list.hpp"
+#include "core/tree.hpp"
 
 namespace fabricbench {
 
@@ -57,6 +59,12 @@ class Channel {
   Received<Awaited...> receive_patiently(int from) const {
     return take<Awaited...>(from, control_->receive_patiently(from, tag_));
   }
+  /// The same of whichever rank says it.
+  template <Message... Awaited>
+  Received<Awaited...> receive_of_any() const {
+    const auto [from, bytes] = control_->receive_of_any(tag_);
+    return take<Awaited...>(from, bytes);
+  }
   /// The same if one has come, without waiting for it.
   template <Message... Awaited>
   std::optional<Received<Awaited...>> try_receive(int from) const {
@@ -64,14 +72,16 @@ class Channel {
     if (!bytes) return std::nullopt;
     return take<Awaited...>(from, *bytes);
   }
-  /// Let go of all that has come, whatever it is.
-  void discard(int from) const;
+  /// Let go of all that has come, of whom and whatever it is.
+  void discard_all() const;
 
   /// Rank 0's message on all ranks. Collective.
   template <Message M>
   M broadcast(const M& own) const {
     return take<M>(0, control_->broadcast(encode(own), tag_));
   }
+  /// Whether it holds on all ranks. Collective.
+  bool is_on_all(bool own) const;
   /// Each rank's message, on rank 0 only. Collective.
   template <Message M>
   std::vector<M> gather(const M& own) const {
@@ -110,25 +120,73 @@ class Channel {
   int tag_;
 };
 
+/// Some ranks in their order, as a tree below rank 0, which need not be one of them: along it go rank 0's orders to
+/// them and what they report. Up to nine ranks, rank 0 among them, are a star.
+class CellTree {
+ public:
+  CellTree(const Channel& channel, RankList ranks);
+
+  /// With rank 0.
+  std::size_t size() const { return size_; }
+
+  /// Pass on what this rank was told, or rank 0 says, to those below.
+  template <Message M>
+  void pass_on(const M& message) const {
+    for (const Branch& branch : place_.branches()) channel_.send(rank_at(branch.root), message);
+  }
+  /// Who is directly above; not on rank 0.
+  int above() const { return rank_at(place_.parent().value()); }
+  /// Who is directly below.
+  std::vector<int> below() const;
+
+  /// Join what this rank has with what those below it have, in their order, and say it to the one above; on rank 0 what
+  /// all have. Throws as receive() does.
+  template <Message M, class Join>
+  M collect(M own, Join join) const {
+    for (const Branch& branch : place_.branches()) {
+      own = join(std::move(own), channel_.receive<M>(rank_at(branch.root)));
+    }
+    if (place_.parent()) channel_.send(above(), own);
+    return own;
+  }
+
+ private:
+  int rank_at(std::size_t place) const;
+  std::size_t place_at(int rank) const;
+
+  Channel channel_;
+  RankList ranks_;
+  std::size_t first_;  // the place of rank 0 among the ranks, or behind them
+  std::size_t size_;
+  TreePlace place_;
+};
+
 /// The ranks of one cell, and its two channels. Those are the cell's own, so that what a failed cell left behind
 /// disturbs no later one.
 class CellTeam {
  public:
-  CellTeam(const Control& control, std::vector<int> ranks, int cell_ordinal);
+  CellTeam(const Control& control, RankList ranks, int cell_ordinal);
+  CellTeam(const Control& control, const std::vector<int>& ranks, int cell_ordinal)
+      : CellTeam(control, RankList(ranks), cell_ordinal) {}
 
   const Control& control() const { return agreement_.control(); }
-  const std::vector<int>& world_ranks() const { return ranks_; }
+  const RankList& world_ranks() const { return ranks_; }
   /// Some of the members as a team of their own, in the order given. Only they call it.
   CellTeam some(const std::vector<std::size_t>& members) const;
   std::size_t size() const { return ranks_.size(); }
   std::size_t member() const { return member_; }
   int world_rank(std::size_t member) const { return ranks_[member]; }
 
-  /// One message for all members: each joins its own with those of the members below it in a binary tree, and the first
-  /// member's result goes back down. No member holds more than three. Collective over the members. What has come from
-  /// below is joined also where ControlError is thrown because another one is silent.
+  /// One message for all members: each joins its own with those of the members below it in a tree, and the first
+  /// member's result goes back down. The tree is binary in a team of up to nine, else TreePlace's. Collective over the
+  /// members. What has come from below is joined also where ControlError is thrown because another one is silent.
   template <Message M>
   M converge(M own, const std::function<M(M, M)>& join) const {
+    return broadcast(collect<M>(std::move(own), join));
+  }
+  /// The first half of it: the first member has the result. What the others have is of no use.
+  template <Message M>
+  M collect(M own, const std::function<M(M, M)>& join) const {
     const std::vector<std::size_t> below = children();
     for (auto child = below.begin(); child != below.end(); ++child) {
       try {
@@ -141,7 +199,7 @@ class CellTeam {
       }
     }
     if (member_ > 0) tell(parent(), own);
-    return broadcast(std::move(own));
+    return own;
   }
   /// The first member's message on every member. Collective.
   template <Message M>
@@ -158,7 +216,7 @@ class CellTeam {
 
   /// Take what the other members sent to a pattern that is over. To be called after the members have
   /// converged: all of it has come then.
-  void discard_leftovers() const;
+  void discard_leftovers() const { pattern_.discard_all(); }
 
   /// To one other member and from one, as the members agree. Not for patterns: what one rank of a failed pattern left
   /// here would be taken for what the ranks agree on next.
@@ -190,16 +248,53 @@ class CellTeam {
     return pattern_.try_receive<Awaited...>(ranks_[from]);
   }
 
+  /// This member's place in the tree along which the first member's orders go: a star of up to nine.
+  TreePlace order_place() const { return {size(), member_}; }
+
  private:
-  std::size_t parent() const { return (member_ - 1) / 2; }
+  bool is_binary() const { return size() <= TreePlace::largest_star; }
+  std::size_t parent() const { return is_binary() ? (member_ - 1) / 2 : order_place().parent().value(); }
   /// Below it in the tree.
   std::vector<std::size_t> children() const;
-  std::size_t place_of(int rank) const;
+  std::size_t place_of(int rank) const { return ranks_.place_of(rank).value_or(ranks_.size()); }
 
   Channel pattern_;
   Channel agreement_;
-  std::vector<int> ranks_;
+  RankList ranks_;
   std::size_t member_ = 0;
+};
+
+/// The orders of a pattern's first member to all others, each of whom passes them on to those below it. However a
+/// member's part ends, those below hear that it is over: an order that was made by default.
+template <Message Order>
+class TeamOrders {
+ public:
+  explicit TeamOrders(const CellTeam& team) : team_(team), place_(team.order_place()) {}
+  ~TeamOrders() {
+    if (!is_over_) pass_on({});
+  }
+  TeamOrders(const TeamOrders&) = delete;
+  TeamOrders& operator=(const TeamOrders&) = delete;
+
+  /// On the first member.
+  void give(const Order& order) const { pass_on(order); }
+  /// On the others: the next order, already passed on; nothing once it is over. Throws as CellTeam::receive does.
+  std::optional<Order> next() {
+    const Order order = team_.receive<Order>(place_.parent().value());
+    pass_on(order);
+    is_over_ = order.is_over();
+    if (is_over_) return std::nullopt;
+    return order;
+  }
+
+ private:
+  void pass_on(const Order& order) const {
+    for (const Branch& branch : place_.branches()) team_.send(branch.root, order);
+  }
+
+  const CellTeam& team_;
+  TreePlace place_;
+  bool is_over_ = false;
 };
 
 }  // namespace fabricbench

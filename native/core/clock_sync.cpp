@@ -112,12 +112,6 @@ void finish(const Control& control, MPI_Request& request, const std::shared_ptr<
   control.finish(std::exchange(request, MPI_REQUEST_NULL), exchange, "the clock of rank " + std::to_string(other));
 }
 
-/// Whether it holds on all ranks. Collective.
-bool is_on_all(const Channel& channel, bool own) {
-  const std::vector<Whether> all = channel.gather(Whether{.holds = own});
-  return channel.broadcast(Whether{.holds = std::ranges::all_of(all, &Whether::holds)}).holds;
-}
-
 /// What a point counts by: what its round trip took beyond the shortest, it lost on either way.
 double noise_of(const OffsetPoint& point, double shortest_ns) {
   return least_noise_ns + noise_of_bound * shortest_ns + point.bound_ns - shortest_ns;
@@ -241,9 +235,9 @@ GlobalClock::GlobalClock(const Control& control, MPI_Comm communicator, const st
     : control_(&control), communicator_(communicator), rank_(control.rank()), size_(control.size()) {
   const Channel channel(control);
   is_same_as_first_ = !identity.empty() && identity == channel.broadcast(ClockIdentity{identity}).text;
-  is_one_clock_ = is_on_all(channel, is_same_as_first_);
+  is_one_clock_ = channel.is_on_all(is_same_as_first_);
   learn_first();
-  if (is_on_all(channel, is_together_)) return;
+  if (channel.is_on_all(is_together_)) return;
   is_one_clock_ = false;
   is_same_as_first_ = rank_ == 0;
   history_ = {};

@@ -29,42 +29,78 @@ constexpr double longest_answer_seconds = 0.5;
 constexpr double share_for_answer = 0.125;
 constexpr double share_where_it_waits = 1.35;
 
-double seconds_since(std::uint64_t begin_ns) { return static_cast<double>(KernelClock::now() - begin_ns) * 1e-9; }
+/// What is said of an end, if it is that of a rank of the launch. Throws ControlError.
+template <Message M>
+M of_a_rank(M message, int size) {
+  if (message.ender >= 0 && message.ender < size) return message;
+  throw ControlError("rank " + std::to_string(message.ender) + " is said to end a launch of " + std::to_string(size) +
+                     " ranks");
+}
+
+/// What a rank and those below it said. Throws ControlError where it is not as many.
+Gathered gathered_from(const Branch& branch, std::string_view message) {
+  const std::string who = "what rank " + std::to_string(branch.root) + " gathered ";
+  try {
+    Gathered gathered = decode<Gathered>(open_envelope(message));
+    if (gathered.all.size() == branch.size()) return gathered;
+    throw ControlError("it needs " + std::to_string(branch.size()) + " ranks, found " +
+                       std::to_string(gathered.all.size()));
+  } catch (const ControlError& error) {
+    throw ControlError(who + "cannot be read: " + error.what());
+  }
+}
 
 }  // namespace
 
 EndNotice EndNotice::unpack(std::string_view payload) {
-  const auto [number, text] = unpack_numbered(payload);
-  return {.exit_code = number, .cause = std::string(text)};
+  const auto [ender, rest] = unpack_numbered(payload);
+  const auto [exit_code, cause] = unpack_numbered(rest);
+  return {.ender = ender, .exit_code = exit_code, .cause = std::string(cause)};
+}
+
+std::string Gathered::pack() const {
+  std::string payload;
+  for (const std::string& one : all) append_part(payload, one);
+  return payload;
+}
+
+Gathered Gathered::unpack(std::string_view payload) {
+  Gathered gathered;
+  while (!payload.empty()) gathered.all.emplace_back(fabricbench::take_part(payload));
+  return gathered;
+}
+
+double Pause::next_seconds() {
+  const double seconds = std::clamp(waited_seconds_ * share_of_waiting, shortest_sleep_seconds, longest_sleep_seconds);
+  waited_seconds_ += seconds;
+  return seconds;
 }
 
 void Pause::sleep() {
-  const double seconds = std::clamp(waited_seconds_ * share_of_waiting, shortest_sleep_seconds, longest_sleep_seconds);
-  const timespec duration{0, static_cast<long>(seconds * 1e9)};
+  const timespec duration{0, static_cast<long>(next_seconds() * 1e9)};
   nanosleep(&duration, nullptr);
-  waited_seconds_ += seconds;
 }
 
-// The communicator goes with MPI: a question whether a rank waits, or the end of the launch, may still be on its way
-// when all else is done, and MPICH ends a program that frees a communicator with such a message.
-Control::Control(std::size_t part_bytes) : part_bytes_(part_bytes) {
-  MPI_Comm_dup(MPI_COMM_WORLD, &communicator_);
-  MPI_Comm_rank(communicator_, &rank_);
-  MPI_Comm_size(communicator_, &size_);
+Control::Control(std::unique_ptr<ControlTransport> transport, std::size_t part_bytes)
+    : transport_(std::move(transport)),
+      part_bytes_(part_bytes),
+      rank_(transport_->rank()),
+      size_(transport_->size()),
+      lowest_ender_(size_) {}
+
+double Control::seconds_since(std::uint64_t begin_ns) const {
+  return static_cast<double>(transport_->now_ns() - begin_ns) * 1e-9;
 }
 
 bool Control::is_finished(MPI_Request& request, std::optional<double> patience_seconds) const {
   Pause pause;
   std::uint64_t begin_ns = 0;
-  for (int is_done = 0;;) {
-    if (const int error = MPI_Test(&request, &is_done, MPI_STATUS_IGNORE); error != MPI_SUCCESS) {
-      throw ControlError("rank " + std::to_string(rank_) + ": MPI_Test failed with error " + std::to_string(error));
-    }
-    if (is_done != 0) return true;
+  for (;;) {
+    if (transport_->is_complete(request)) return true;
     if (has_ended()) return false;
-    if (begin_ns == 0) begin_ns = KernelClock::now();
+    if (begin_ns == 0) begin_ns = transport_->now_ns();
     if (patience_seconds && seconds_since(begin_ns) > *patience_seconds) return false;
-    pause.sleep();
+    transport_->wait(pause, std::nullopt);
   }
 }
 
@@ -87,28 +123,18 @@ void Control::send(int to, int tag, std::string_view message) const {
     message.remove_prefix(part.size());
     is_last = part.size() < part_bytes_;
     auto text = std::make_shared<std::string>(part);
-    MPI_Request request = MPI_REQUEST_NULL;
-    MPI_Isend(text->data(), static_cast<int>(text->size()), MPI_CHAR, to, tag, communicator_, &request);
-    finish_or_set_aside(request, std::move(text));
+    finish_or_set_aside(transport_->post(to, tag, *text), text);
   }
 }
 
 std::optional<std::string> Control::take_part(int from, int tag) const {
-  int has_come = 0;
-  MPI_Message handle = MPI_MESSAGE_NULL;
-  MPI_Status status;
-  MPI_Improbe(from, tag, communicator_, &has_come, &handle, &status);
-  if (has_come == 0) return std::nullopt;
-  int size = 0;
-  MPI_Get_count(&status, MPI_CHAR, &size);
-  auto part = std::make_shared<std::string>(static_cast<std::size_t>(size), '\0');
-  MPI_Request request = MPI_REQUEST_NULL;
-  MPI_Imrecv(part->data(), size, MPI_CHAR, &handle, &request);
-  if (!is_finished(request, std::nullopt)) {
-    set_aside(request, part);  // MPI still writes into it
+  std::optional<Arrival> arrival = transport_->take(from, tag);
+  if (!arrival) return std::nullopt;
+  if (!is_finished(arrival->request, std::nullopt)) {
+    set_aside(arrival->request, arrival->bytes);  // MPI still writes into it
     look_for_end();
   }
-  return std::move(*part);
+  return std::move(*arrival->bytes);
 }
 
 void Control::look_for_end() const {
@@ -119,8 +145,10 @@ bool Control::has_ended() const {
   while (!ended_) {
     const std::optional<Told> told = take_told();
     if (!told) return false;
-    if (const auto* end = std::get_if<EndNotice>(&told->message))
-      ended_.emplace(told->from, end->exit_code, end->cause);
+    if (const auto* end = std::get_if<EndNotice>(&told->message)) {
+      pass_on(*end);
+      ended_.emplace(end->ender, end->exit_code, end->cause);
+    }
     if (std::holds_alternative<Asked>(told->message)) tell(told->from, Waits{});
     if (std::holds_alternative<Waits>(told->message)) answered_ = told->from;
   }
@@ -128,29 +156,26 @@ bool Control::has_ended() const {
 }
 
 std::optional<Control::Told> Control::take_told() const {
-  MPI_Status status;
-  int has_come = 0;
-  MPI_Iprobe(MPI_ANY_SOURCE, end_tag, communicator_, &has_come, &status);
-  if (has_come == 0) return std::nullopt;
-  int size = 0;
-  MPI_Get_count(&status, MPI_CHAR, &size);
-  std::string bytes(static_cast<std::size_t>(size), '\0');
-  // Short, and there already.
-  MPI_Recv(bytes.data(), size, MPI_CHAR, status.MPI_SOURCE, end_tag, communicator_, MPI_STATUS_IGNORE);
-  Told told{.from = status.MPI_SOURCE, .message = EndOver{}};
+  std::optional<Arrival> arrival = transport_->take(MPI_ANY_SOURCE, end_tag);
+  if (!arrival) return std::nullopt;
+  while (!transport_->is_complete(arrival->request)) {  // short, and there already
+  }
+  Told told{.from = arrival->from, .message = EndOver{}};
   try {
-    const Envelope envelope = open_envelope(bytes);
+    const Envelope envelope = open_envelope(*arrival->bytes);
     if (envelope.type == MessageType::heard) {
-      told.message = decode<EndHeard>(envelope);
+      told.message = of_a_rank(decode<EndHeard>(envelope), size_);
     } else if (envelope.type == MessageType::asked) {
       told.message = Asked{};
     } else if (envelope.type == MessageType::waits) {
       told.message = Waits{};
-    } else if (envelope.type != MessageType::over) {
-      told.message = decode<EndNotice>(envelope);
+    } else if (envelope.type == MessageType::over) {
+      told.message = of_a_rank(decode<EndOver>(envelope), size_);
+    } else {
+      told.message = of_a_rank(decode<EndNotice>(envelope), size_);
     }
   } catch (const ControlError& error) {
-    told.message = EndNotice{.exit_code = 1, .cause = error.what()};
+    told.message = EndNotice{.ender = told.from, .exit_code = 1, .cause = error.what()};
   }
   return told;
 }
@@ -166,7 +191,7 @@ std::optional<std::string> Control::try_receive(int from, int tag) const {
     auto part = take_part(from, tag);
     for (; !part; part = take_part(from, tag)) {
       look_for_end();
-      pause.sleep();
+      transport_->wait(pause, std::nullopt);
     }
     last = part->size();
     *message += *part;
@@ -176,11 +201,7 @@ std::optional<std::string> Control::try_receive(int from, int tag) const {
 
 std::optional<int> Control::who_has_sent(int tag) const {
   look_for_end();
-  MPI_Status status;
-  int has_come = 0;
-  MPI_Iprobe(MPI_ANY_SOURCE, tag, communicator_, &has_come, &status);
-  if (has_come == 0) return std::nullopt;
-  return status.MPI_SOURCE;
+  return transport_->probe(MPI_ANY_SOURCE, tag);
 }
 
 /// That of one rank while another waits for it.
@@ -192,11 +213,12 @@ class Control::Silence {
         answer_seconds_(std::min(longest_answer_seconds, patience_seconds * share_for_answer)),
         // Going up a tree of ranks, where lower ones wait for higher ones, comes before going down.
         first_seconds_(patience_seconds + (of < control.rank_ ? answer_seconds_ : 0)),
-        last_seconds_(patience_seconds * share_where_it_waits) {}
+        last_seconds_(patience_seconds * share_where_it_waits),
+        begin_ns_(control.transport_->now_ns()) {}
 
   /// Throws ControlError where it has lasted too long.
   void look() {
-    const double waited = seconds_since(begin_ns_);
+    const double waited = control_.seconds_since(begin_ns_);
     if (waited < first_seconds_) return;
     if (!asked_at_) {
       asked_at_ = waited;
@@ -211,6 +233,13 @@ class Control::Silence {
     }
   }
 
+  /// When to look again though nothing comes.
+  std::uint64_t next_ns() const {
+    double seconds = first_seconds_;
+    if (asked_at_) seconds = control_.answered_ == of_ ? last_seconds_ : *asked_at_ + answer_seconds_;
+    return begin_ns_ + static_cast<std::uint64_t>(seconds * 1e9) + 1;
+  }
+
  private:
   [[noreturn]] void blame(double waited, const std::string& why) const {
     throw ControlError("rank " + std::to_string(control_.rank_) + " heard nothing from rank " + std::to_string(of_) +
@@ -223,7 +252,7 @@ class Control::Silence {
   double answer_seconds_;
   double first_seconds_;
   double last_seconds_;
-  std::uint64_t begin_ns_ = KernelClock::now();
+  std::uint64_t begin_ns_;
   std::optional<double> asked_at_;
 };
 
@@ -232,10 +261,9 @@ std::string Control::wait_for(int from, int tag, std::optional<double> patience_
   std::optional<Silence> silence;
   for (;;) {
     if (auto message = try_receive(from, tag)) return *std::move(message);
-    pause.sleep();
-    if (!patience_seconds) continue;
-    if (!silence) silence.emplace(*this, from, *patience_seconds);
-    silence->look();
+    if (patience_seconds && !silence) silence.emplace(*this, from, *patience_seconds);
+    transport_->wait(pause, silence ? std::optional(silence->next_ns()) : std::nullopt);
+    if (silence) silence->look();
   }
 }
 
@@ -243,47 +271,93 @@ std::string Control::receive(int from, int tag) const { return wait_for(from, ta
 
 std::string Control::receive_patiently(int from, int tag) const { return wait_for(from, tag, std::nullopt); }
 
-void Control::end_all(int exit_code, std::string_view cause) {
-  if (ended_) return confirm(*ended_);  // heard where nothing could be thrown
-  const EndNotice end{.exit_code = exit_code, .cause = std::string(cause)};
-  std::vector<int> silent;
-  for (int other = 0; other < size_; ++other) {
-    if (other == rank_) continue;
-    silent.push_back(other);
-    tell(other, end);  // who never takes it is ended below
-  }
-  ended_.emplace(rank_, exit_code, end.cause);
-  bool is_clean = true;
-  int first_to_end = rank_;
-  const double hearing = hearing_seconds();
-  const std::uint64_t begin_ns = KernelClock::now();
-  for (Pause pause; !silent.empty() && seconds_since(begin_ns) < hearing; pause.sleep()) {
-    while (const std::optional<Told> told = take_told()) {
-      if (std::holds_alternative<EndOver>(told->message)) return;
-      const bool is_of_waiting =
-          std::holds_alternative<Asked>(told->message) || std::holds_alternative<Waits>(told->message);
-      if (is_of_waiting || std::erase(silent, told->from) == 0) continue;
-      if (const auto* heard = std::get_if<EndHeard>(&told->message)) {
-        is_clean = is_clean && heard->is_clean;
-      } else {  // it ends the launch itself
-        first_to_end = std::min(first_to_end, told->from);
-      }
+std::pair<int, std::string> Control::receive_of_any(int tag) const {
+  for (Pause pause;;) {
+    if (const std::optional<int> from = who_has_sent(tag)) {
+      if (auto message = try_receive(*from, tag)) return {*from, *std::move(message)};
     }
+    transport_->wait(pause, std::nullopt);
   }
-  // Of several the lowest rank decides for all: each knows of the others, who answered by their own end.
-  if (first_to_end != rank_) {
-    if (!is_released(2 * hearing)) MPI_Abort(MPI_COMM_WORLD, exit_code);
-    return;
-  }
-  if (!silent.empty() || !is_clean || has_set_aside()) MPI_Abort(MPI_COMM_WORLD, exit_code);
-  for (int other = 0; other < size_; ++other) {
-    if (other != rank_) tell(other, EndOver{});
-  }
-  for (Pause pause; has_set_aside() && seconds_since(begin_ns) < 2 * hearing;) pause.sleep();
 }
 
-void Control::confirm(const LaunchEnded& ended) const {
-  tell_heard(ended.rank());
+TreePlace Control::place_below(int root) const {
+  return {static_cast<std::size_t>(size_), static_cast<std::size_t>((rank_ - root + size_) % size_)};
+}
+
+int Control::rank_below(int root, std::size_t member) const {
+  return static_cast<int>((member + static_cast<std::size_t>(root)) % static_cast<std::size_t>(size_));
+}
+
+void Control::pass_on(const EndNotice& end) const {
+  const auto [ending, is_new] = endings_.try_emplace(end.ender);
+  if (!is_new) return;
+  for (const Branch& branch : place_below(end.ender).branches()) {
+    const int below = rank_below(end.ender, branch.root);
+    ending->second.silent.push_back(below);
+    tell(below, end);  // who never takes it is ended by who ends the launch
+  }
+}
+
+void Control::pass_on(const EndOver& over) const {
+  for (const Branch& branch : place_below(over.ender).branches()) tell(rank_below(over.ender, branch.root), over);
+}
+
+int Control::lowest_ender() const {
+  return endings_.empty() ? lowest_ender_ : std::min(lowest_ender_, endings_.begin()->first);
+}
+
+void Control::tell_heard() const {
+  for (auto& [ender, ending] : endings_) {
+    if (ending.is_told || ender == rank_ || !ending.silent.empty()) continue;
+    ending.is_told = true;
+    const int above = rank_below(ender, place_below(ender).parent().value());
+    tell(above,
+         EndHeard{.ender = ender, .lowest_ender = lowest_ender(), .is_clean = ending.is_clean && !has_set_aside()});
+  }
+}
+
+bool Control::is_over() const {
+  while (const std::optional<Told> told = take_told()) {
+    if (const auto* end = std::get_if<EndNotice>(&told->message)) pass_on(*end);
+    if (const auto* heard = std::get_if<EndHeard>(&told->message)) {
+      Ending& ending = endings_[heard->ender];
+      std::erase(ending.silent, told->from);
+      ending.is_clean = ending.is_clean && heard->is_clean;
+      lowest_ender_ = std::min(lowest_ender_, int{heard->lowest_ender});
+    }
+    if (const auto* over = std::get_if<EndOver>(&told->message)) {
+      pass_on(*over);
+      return true;
+    }
+  }
+  tell_heard();
+  return false;
+}
+
+void Control::end_all(int exit_code, std::string_view cause) {
+  if (ended_) return confirm(*ended_);  // heard where nothing could be thrown
+  const EndNotice end{.ender = rank_, .exit_code = exit_code, .cause = std::string(cause)};
+  pass_on(end);
+  ended_.emplace(rank_, exit_code, end.cause);
+  const Ending& own = endings_[rank_];
+  const double hearing = hearing_seconds();
+  const std::uint64_t begin_ns = transport_->now_ns();
+  for (Pause pause; seconds_since(begin_ns) < hearing;) {
+    if (is_over()) return;
+    if (own.silent.empty()) break;
+    transport_->wait(pause, begin_ns + static_cast<std::uint64_t>(hearing * 1e9) + 1);
+  }
+  // Of several the lowest rank decides for all: each knows of the others, by their own end or from who passed it on.
+  if (lowest_ender() != rank_) {
+    if (!is_released(2 * hearing)) transport_->abort(exit_code);
+    return;
+  }
+  if (!own.silent.empty() || !own.is_clean || has_set_aside()) transport_->abort(exit_code);
+  pass_on(EndOver{.ender = rank_});
+  for (Pause pause; has_set_aside() && seconds_since(begin_ns) < 2 * hearing;) transport_->wait(pause, std::nullopt);
+}
+
+void Control::confirm(const LaunchEnded& /*ended*/) const {
   is_released(hearing_seconds());  // if not, the rank that ended the launch has died
 }
 
@@ -293,41 +367,43 @@ double Control::hearing_seconds() const {
 }
 
 bool Control::is_released(double within_seconds) const {
-  const std::uint64_t begin_ns = KernelClock::now();
-  for (Pause pause; seconds_since(begin_ns) < within_seconds; pause.sleep()) {
-    while (const std::optional<Told> told = take_told()) {
-      if (std::holds_alternative<EndOver>(told->message)) return true;
-      if (std::holds_alternative<EndNotice>(told->message)) tell_heard(told->from);
-    }
+  const std::uint64_t begin_ns = transport_->now_ns();
+  const std::uint64_t end_ns = begin_ns + static_cast<std::uint64_t>(within_seconds * 1e9) + 1;
+  for (Pause pause; seconds_since(begin_ns) < within_seconds; transport_->wait(pause, end_ns)) {
+    if (is_over()) return true;
   }
   return false;
 }
 
-void Control::tell_heard(int to) const { tell(to, EndHeard{.is_clean = !has_set_aside()}); }
-
 template <Message M>
 void Control::tell(int to, const M& message) const {
   auto bytes = std::make_shared<std::string>(encode(message));
-  MPI_Request request = MPI_REQUEST_NULL;
-  MPI_Isend(bytes->data(), static_cast<int>(bytes->size()), MPI_CHAR, to, end_tag, communicator_, &request);
+  const MPI_Request request = transport_->post(to, end_tag, *bytes);
   set_aside(request, std::move(bytes));
 }
 
 std::string Control::broadcast(std::string bytes, int tag) const {
-  if (rank_ != 0) return receive(0, tag);
-  for (int other = 1; other < size_; ++other) send(other, tag, bytes);
+  const TreePlace place = place_below(0);
+  if (place.parent()) bytes = receive(static_cast<int>(*place.parent()), tag);
+  for (const Branch& branch : place.branches()) send(static_cast<int>(branch.root), tag, bytes);
   return bytes;
 }
 
 std::vector<std::string> Control::gather(std::string_view bytes, int tag) const {
-  std::vector<std::string> all;
-  if (rank_ != 0) {
-    send(0, tag, bytes);
-    return all;
+  const TreePlace place = place_below(0);
+  Gathered gathered;
+  gathered.all.emplace_back(bytes);
+  for (const Branch& branch : place.branches()) {
+    std::string message = receive(static_cast<int>(branch.root), tag);
+    if (branch.size() == 1) {  // as it was said
+      gathered.all.push_back(std::move(message));
+      continue;
+    }
+    for (std::string& one : gathered_from(branch, message).all) gathered.all.push_back(std::move(one));
   }
-  all.emplace_back(bytes);
-  for (int other = 1; other < size_; ++other) all.push_back(receive(other, tag));
-  return all;
+  if (!place.parent()) return std::move(gathered.all);
+  send(static_cast<int>(*place.parent()), tag, place.branches().empty() ? bytes : encode(gathered));
+  return {};
 }
 
 }  // namespace fabricbench

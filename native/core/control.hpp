@@ -6,6 +6,8 @@
 
 #include <mpi.h>
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -14,7 +16,9 @@
 #include <variant>
 #include <vector>
 
+#include "core/control_transport.hpp"
 #include "core/message.hpp"
+#include "core/tree.hpp"
 
 namespace fabricbench {
 
@@ -23,6 +27,8 @@ namespace fabricbench {
 class Pause {
  public:
   void sleep();
+  /// How long the next sleep is, which counts as slept.
+  double next_seconds();
 
  private:
   double waited_seconds_ = 0;
@@ -46,21 +52,28 @@ class LaunchEnded : public std::runtime_error {
   std::optional<std::string> failure_here_;
 };
 
-/// What the ranks say to one another when a launch ends.
+/// What the ranks say to one another when a launch ends, down the tree whose root ends it.
 struct EndNotice {
   static constexpr MessageType message_type = MessageType::end;
+  std::int32_t ender = 0;
   std::int32_t exit_code = 0;
   std::string cause;
 
-  std::string pack() const { return pack_numbered(exit_code, cause); }
+  std::string pack() const { return pack_numbered(ender, pack_numbered(exit_code, cause)); }
   static EndNotice unpack(std::string_view payload);
 };
-/// To who ended it; `is_clean` unless there is left what MPI owns.
+/// Up the same tree, of a rank and all below it; `is_clean` unless there is left what MPI owns.
 struct EndHeard {
   static constexpr MessageType message_type = MessageType::heard;
+  std::int32_t ender = 0;
+  std::int32_t lowest_ender = 0;  // of those that are known there
   bool is_clean = false;
 };
-using EndOver = Signal<MessageType::over>;
+/// And down again: all have heard.
+struct EndOver {
+  static constexpr MessageType message_type = MessageType::over;
+  std::int32_t ender = 0;
+};
 
 /// To a rank that is silent; answered in every wait of the control plane.
 using Asked = Signal<MessageType::asked>;
@@ -75,12 +88,22 @@ inline constexpr int launch_tag = 0;
 /// Of what is heard in every wait: the largest that MPI guarantees, above all others.
 inline constexpr int end_tag = 32767;
 
+/// What ranks say of themselves, one after the other, on its way to rank 0.
+struct Gathered {
+  static constexpr MessageType message_type = MessageType::gathered;
+  std::vector<std::string> all;
+
+  std::string pack() const;
+  static Gathered unpack(std::string_view payload);
+};
+
 /// Bytes between the ranks of a launch. Collective to make.
 ///
 /// A message is a number of full parts and a shorter last one, which may be empty, so that short messages cost one.
 class Control {
  public:
-  explicit Control(std::size_t part_bytes = largest_part_bytes);
+  explicit Control(std::size_t part_bytes = largest_part_bytes) : Control(mpi_control_transport(), part_bytes) {}
+  explicit Control(std::unique_ptr<ControlTransport> transport, std::size_t part_bytes = largest_part_bytes);
   Control(const Control&) = delete;
   Control& operator=(const Control&) = delete;
 
@@ -95,6 +118,8 @@ class Control {
   std::string receive(int from, int tag) const;
   /// The next message, however long it takes: an order, from who waits for others. Throws LaunchEnded.
   std::string receive_patiently(int from, int tag) const;
+  /// The next message of any rank, and which, however long it takes. Throws LaunchEnded.
+  std::pair<int, std::string> receive_of_any(int tag) const;
   /// The next message if one has come, without waiting for it. Throws LaunchEnded.
   std::optional<std::string> try_receive(int from, int tag) const;
   /// Of whom a message has come that nobody has taken yet; nothing where none has. Throws LaunchEnded.
@@ -106,16 +131,17 @@ class Control {
   /// How long a rank may keep receive() and finish() waiting; nothing: for ever.
   void set_patience(std::optional<double> seconds) { patience_seconds_ = seconds; }
 
-  /// End the launch on all ranks, whatever they wait for on the control plane, and wait until they have heard.
-  /// Those that have not after some seconds (in a call of MPI or the kernel, or stopped) are ended with this process by
-  /// MPI_Abort; and so are all where some rank has requests left that never end. Where several ranks end it at once,
+  /// End the launch on all ranks, whatever they wait for on the control plane, and wait until they have heard, each
+  /// from the one above it in the tree whose root is this rank.
+  /// Where one has not after some seconds (in a call of MPI or the kernel, or stopped), all are ended with this process
+  /// by MPI_Abort; and so are all where some rank has requests left that never end. Where several ranks end it at once,
   /// the lowest decides when all have heard; where it has ended already, this confirms that.
   void end_all(int exit_code, std::string_view cause);
-  /// Tell the rank that ended the launch, and any other that does, that this one has heard it, and wait until it lets
-  /// go, some seconds at most: who left at once could not answer the others.
+  /// Tell the rank that ended the launch, and any other that does, that this one and those below it have heard it, and
+  /// wait until it lets go, some seconds at most: who left at once could not answer the others.
   void confirm(const LaunchEnded& ended) const;
 
-  /// Rank 0's bytes on all ranks. Collective.
+  /// Rank 0's bytes on all ranks, passed on along the tree. Collective.
   std::string broadcast(std::string bytes, int tag = launch_tag) const;
   /// Each rank's bytes, on rank 0 only. Collective.
   std::vector<std::string> gather(std::string_view bytes, int tag = launch_tag) const;
@@ -135,8 +161,18 @@ class Control {
   /// Say something for whose arrival nobody waits.
   template <Message M>
   void tell(int to, const M& message) const;
-  /// Answer who ended the launch.
-  void tell_heard(int to) const;
+  /// This rank's place in the tree whose root a rank is, and the rank of a member of it.
+  TreePlace place_below(int root) const;
+  int rank_below(int root, std::size_t member) const;
+  /// Pass on that a rank ends the launch, once.
+  void pass_on(const EndNotice& end) const;
+  void pass_on(const EndOver& over) const;
+  /// Answer those who end the launch and of whose news all below have heard.
+  void tell_heard() const;
+  /// The lowest of all ranks that are known to end the launch.
+  int lowest_ender() const;
+  /// Take in what is told of the end; whether this rank is released.
+  bool is_over() const;
   /// How long who ends the launch waits until all have heard.
   double hearing_seconds() const;
   /// Whether this rank was released in time; until then it answers who ends the launch as well.
@@ -146,16 +182,26 @@ class Control {
   /// Sleep until the request is complete, or set it aside with its text once the launch has ended.
   void finish_or_set_aside(MPI_Request request, std::shared_ptr<std::string> text) const;
   std::string wait_for(int from, int tag, std::optional<double> patience_seconds) const;
+  double seconds_since(std::uint64_t begin_ns) const;
   class Silence;
   friend class Silence;
 
-  MPI_Comm communicator_ = MPI_COMM_NULL;
+  /// How far the news that a rank ends the launch has come.
+  struct Ending {
+    std::vector<int> silent;  // of those directly below in its tree
+    bool is_clean = true;
+    bool is_told = false;  // that all below have heard
+  };
+
+  std::unique_ptr<ControlTransport> transport_;
   std::size_t part_bytes_;
   int rank_ = 0;
   int size_ = 1;
   std::optional<double> patience_seconds_;
   mutable std::optional<LaunchEnded> ended_;
-  mutable std::optional<int> answered_;  // by whom, since this rank asked last
+  mutable std::map<int, Ending> endings_;  // by who ends
+  mutable int lowest_ender_;               // of those that others know
+  mutable std::optional<int> answered_;    // by whom, since this rank asked last
 };
 
 }  // namespace fabricbench

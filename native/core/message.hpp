@@ -32,6 +32,8 @@ enum class MessageType : std::uint32_t {
   // Whether a rank that is silent waits as well.
   asked,
   waits,
+  // What ranks say of themselves, on its way to rank 0.
+  gathered,
   // How it begins.
   beginning,
   rank_info,
@@ -76,11 +78,12 @@ enum class MessageType : std::uint32_t {
   farm_closed
 };
 template <>
-inline constexpr std::array<std::string_view, 42> names_of<MessageType>{"end of the launch",
+inline constexpr std::array<std::string_view, 43> names_of<MessageType>{"end of the launch",
                                                                         "end heard",
                                                                         "all have heard",
                                                                         "question whether it waits",
                                                                         "answer that it waits",
+                                                                        "what ranks say of themselves",
                                                                         "beginning",
                                                                         "rank's surroundings",
                                                                         "hosts of ranks",

@@ -1,9 +1,11 @@
 #include "core/report.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
+#include <utility>
 
 namespace fabricbench {
 namespace {
@@ -154,13 +156,19 @@ void take_last(TurnEnds& merged, const TurnEnds& other) {
   }
 }
 
-void add_turns(std::optional<TurnEnds>& merged, const PhaseSamples& samples) {
-  if (samples.time_ns.empty()) return;
+void join_turns(std::optional<TurnEnds>& merged, std::optional<TurnEnds> other) {
+  if (!other) return;
   if (merged) {
-    take_last(*merged, ends_of(samples));
+    take_last(*merged, *other);
   } else {
-    merged = ends_of(samples);
+    merged = std::move(other);
   }
+}
+
+/// Those of one rank; nothing where it took none.
+std::optional<TurnEnds> turns_of(const PhaseSamples& samples) {
+  if (samples.time_ns.empty()) return std::nullopt;
+  return ends_of(samples);
 }
 
 /// A turn lasts from the end of the one before on its last rank to its own end on its last rank.
@@ -178,30 +186,36 @@ PhaseSamples turns_between(const TurnEnds& ends) {
 }
 
 /// A window of a flood holds what arrived everywhere. Ranks that only send have no windows. Times differ by a message
-/// or so: `times` ranks were added up so far, and their mean goes on.
-void add_window(PhaseSamples& merged, const PhaseSamples& other, std::size_t times) {
+/// or so: they are summed up here, and their mean goes on.
+void add_window(PhaseSamples& merged, const PhaseSamples& other) {
   const std::size_t count = std::min(merged.time_ns.size(), other.time_ns.size());
   merged.time_ns.resize(count);
   merged.bytes.resize(count);
   for (std::size_t i = 0; i < count; ++i) {
-    merged.time_ns[i] = (merged.time_ns[i] * times + other.time_ns[i]) / (times + 1);
+    merged.time_ns[i] += other.time_ns[i];
     merged.bytes[i] += other.bytes[i];
   }
 }
 
-void merge_samples(CellReport& merged, const CellReport& other, Family family, std::size_t times) {
+void merge_samples(CellReport& merged, CellReport& other, Family family) {
   for (const auto phase : {&CellReport::warmup, &CellReport::measured}) {
     if ((other.*phase).time_ns.empty()) continue;
     if ((merged.*phase).time_ns.empty()) {
-      merged.*phase = other.*phase;
+      merged.*phase = std::move(other.*phase);
     } else if (family == Family::operation) {
       take_slowest(merged.*phase, other.*phase);
     } else if (family == Family::flood) {
-      add_window(merged.*phase, other.*phase, times);
-    } else if (family != Family::lockstep) {
-      merged.*phase = other.*phase;
+      add_window(merged.*phase, other.*phase);
+    } else {
+      merged.*phase = std::move(other.*phase);
     }
   }
+}
+
+/// Each once, in order.
+void deduplicate(std::vector<std::uint32_t>& positions) {
+  std::ranges::sort(positions);
+  positions.erase(std::ranges::unique(positions).begin(), positions.end());
 }
 
 void merge_findings(Findings& merged, const Findings& other) {
@@ -209,6 +223,7 @@ void merge_findings(Findings& merged, const Findings& other) {
   merged.failed_pairs.insert(merged.failed_pairs.end(), other.failed_pairs.begin(), other.failed_pairs.end());
   merged.missed.insert(merged.missed.end(), other.missed.begin(), other.missed.end());
   merged.stages.insert(merged.stages.end(), other.stages.begin(), other.stages.end());
+  deduplicate(merged.missed);
   for (const auto& [name, value] : other.values) {
     if (name.ends_with("_buffer_bytes")) {
       note_least(merged.values, name, value);
@@ -334,28 +349,47 @@ void append(PhaseSamples& samples, const PhaseSamples& others) {
   samples.bytes.insert(samples.bytes.end(), others.bytes.begin(), others.bytes.end());
 }
 
-void CellMerge::add(const CellReport& report) {
-  if (family_ == Family::lockstep) {
-    add_turns(warmup_, report.warmup);
-    add_turns(measured_, report.measured);
-  }
+CellMerge::CellMerge(Family family, CellReport report) : family_(family), merged_(std::move(report)) {
+  ranks_ = {merged_->warmup.time_ns.empty() ? 0U : 1U, merged_->measured.time_ns.empty() ? 0U : 1U};
+  deduplicate(merged_->findings.missed);
+  if (family_ != Family::lockstep) return;
+  warmup_ = turns_of(std::exchange(merged_->warmup, {}));
+  measured_ = turns_of(std::exchange(merged_->measured, {}));
+}
+
+void CellMerge::join(CellMerge others) {
+  std::ranges::move(others.pushed_, std::back_inserter(pushed_));
+  keepers_.append(others.keepers_);
+  if (!others.merged_) return;
+  for (std::size_t phase = 0; phase < ranks_.size(); ++phase) ranks_[phase] += others.ranks_[phase];
+  join_turns(warmup_, std::move(others.warmup_));
+  join_turns(measured_, std::move(others.measured_));
   if (!merged_) {
-    merged_ = report;
-    times_ = report.measured.time_ns.empty() ? 0 : 1;
+    merged_ = std::move(others.merged_);
     return;
   }
+  CellReport& report = *others.merged_;
   if (!merged_->failure) merged_->failure = report.failure;
   if (report.outcome.stop && !merged_->outcome.stop) merged_->outcome = report.outcome;
   merged_->counters.add(report.counters);
-  merge_samples(*merged_, report, family_, times_);
-  if (!report.measured.time_ns.empty()) ++times_;
+  merge_samples(*merged_, report, family_);
   if (merged_->interfaces.empty()) merged_->interfaces = report.interfaces;
-  merged_->other_hosts.insert(report.other_hosts.begin(), report.other_hosts.end());
-  for (const auto& [host, state] : report.port_state) merged_->port_state[host].insert(state.begin(), state.end());
+  merged_->other_hosts.merge(report.other_hosts);
+  for (auto& [host, state] : report.port_state) merged_->port_state[host].merge(state);
   for (const RdmaAttachment& one : report.rdma) add_attachment(merged_->rdma, one);
   if (!merged_->span) merged_->span = report.span;
   merge_findings(merged_->findings, report.findings);
   merged_->has_parts = merged_->has_parts || report.has_parts;
+}
+
+bool CellMerge::push_parts(int rank, CellParts& parts, std::size_t most_bytes) {
+  if (!merged_.value().has_parts) return false;
+  if (parts.pack().size() > most_bytes) {
+    keepers_.push_back(rank);
+    return true;
+  }
+  pushed_.push_back(std::move(parts));
+  return false;
 }
 
 CellReport CellMerge::finish() {
@@ -364,11 +398,54 @@ CellReport CellMerge::finish() {
     merged.warmup = turns_between(warmup_.value_or(TurnEnds{}));
     merged.measured = turns_between(measured_.value_or(TurnEnds{}));
   }
-  std::vector<std::uint32_t>& missed = merged.findings.missed;
-  std::ranges::sort(missed);
-  missed.erase(std::ranges::unique(missed).begin(), missed.end());
-  std::erase_if(missed, [&](std::uint32_t position) { return position >= merged.measured.time_ns.size(); });
+  if (family_ == Family::flood) {
+    for (std::uint64_t& time_ns : merged.warmup.time_ns) time_ns /= ranks_[0];
+    for (std::uint64_t& time_ns : merged.measured.time_ns) time_ns /= ranks_[1];
+  }
+  std::erase_if(merged.findings.missed,
+                [&](std::uint32_t position) { return position >= merged.measured.time_ns.size(); });
   return merged;
+}
+
+std::string CellMerge::pack() const {
+  std::string payload;
+  append_part(payload, pack_tree({{"family", name_of(family_)},
+                                  {"ranks", ranks_},
+                                  {"turns", {warmup_.has_value(), measured_.has_value()}},
+                                  {"pushed", pushed_.size()},
+                                  {"is_of_some", merged_.has_value()}}));
+  append_part(payload, keepers_.pack());
+  for (const std::optional<TurnEnds>* ends : {&warmup_, &measured_}) {
+    if (!*ends) continue;
+    append_values(payload, (*ends)->end_ns);
+    append_values(payload, (*ends)->batches);
+  }
+  for (const CellParts& parts : pushed_) append_part(payload, parts.pack());
+  if (merged_) payload += merged_->pack();
+  return payload;
+}
+
+CellMerge CellMerge::unpack(std::string_view payload) {
+  const json head = unpack_tree(take_part(payload));
+  CellMerge merge(word_from<Family>(head.at("family")));
+  merge.ranks_ = head.at("ranks");
+  merge.keepers_ = RankList::unpack(take_part(payload));
+  std::size_t phase = 0;
+  for (std::optional<TurnEnds>* ends : {&merge.warmup_, &merge.measured_}) {
+    if (!head.at("turns").at(phase++).get<bool>()) continue;
+    ends->emplace();
+    (*ends)->end_ns = take_values<std::int64_t>(payload);
+    (*ends)->batches = take_values<Batch>(payload);
+  }
+  for (std::size_t left = head.at("pushed"); left > 0; --left) {
+    merge.pushed_.push_back(CellParts::unpack(take_part(payload)));
+  }
+  if (head.at("is_of_some").get<bool>()) {
+    merge.merged_ = CellReport::unpack(payload);
+  } else {
+    refuse_rest(payload);
+  }
+  return merge;
 }
 
 void join_windows(CellReport& report, std::uint64_t least_bytes) {

@@ -1,6 +1,7 @@
 // What a rank reports to rank 0 when it has done its part of a cell.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "core/measurement.hpp"
 #include "core/message.hpp"
 #include "core/port_state.hpp"
+#include "core/rank_list.hpp"
 #include "core/rdma_attachment.hpp"
 #include "core/traffic.hpp"
 
@@ -45,7 +47,6 @@ struct TimeSpan {
 };
 
 struct CellReport {
-  static constexpr MessageType message_type = MessageType::report;
   std::optional<CellFailure> failure;
   Outcome outcome;
   Counters counters;
@@ -66,7 +67,7 @@ struct CellReport {
 };
 
 /// What of a rank's report nothing is to be joined with: it is written as it comes, rank by rank, so that rank 0 holds
-/// one rank's channels at a time and not those of all.
+/// some ranks' channels at a time and not those of all.
 struct CellParts {
   static constexpr MessageType message_type = MessageType::parts;
   PhaseSamples warmup;
@@ -95,24 +96,45 @@ struct TurnEnds {
   std::vector<Batch> batches;
 };
 
-/// Joins what the ranks of a cell report, one after the other, so that no more than one rank's samples are held beside
-/// what is joined: one failure is the cell's, counters add up. Samples come from whoever took them. Where all ranks
-/// did, a call lasts as long as on its slowest rank; a turn from the time at which the last rank was done with the one
-/// before until the last is done with it, so that turns add up to the time that passed; and a window of a flood holds
-/// what arrived everywhere.
+/// What some ranks of a cell report, joined; ranks join what comes from below with their own and pass it on. Of ranks
+/// in their order it is the same in whichever groups they are joined: one failure is the cell's, counters add up.
+/// Samples come from whoever took them. Where all ranks did, a call lasts as long as on its slowest rank; a turn from
+/// the time at which the last rank was done with the one before until the last is done with it, so that turns add up to
+/// the time that passed; and a window of a flood holds what arrived everywhere.
 class CellMerge {
  public:
+  static constexpr MessageType message_type = MessageType::report;
+
+  /// Of no rank yet.
   explicit CellMerge(Family family) : family_(family) {}
-  void add(const CellReport& report);
+  CellMerge(Family family, CellReport report);
+
+  /// Add the next rank's, or those of the ranks that follow.
+  void add(CellReport report) { join(CellMerge(family_, std::move(report))); }
+  void join(CellMerge others);
+
+  /// Send parts of the rank that this is of along, where all ranks' together stay small: not more than some bytes of
+  /// each. Those that are larger the rank keeps until it is asked. Returns whether it does.
+  bool push_parts(int rank, CellParts& parts, std::size_t most_bytes);
+  /// In the order of the ranks.
+  const std::vector<CellParts>& pushed_parts() const { return pushed_; }
+  /// Who keeps parts.
+  const RankList& keepers() const { return keepers_; }
+
   /// What all of them say together; at least one must have been added.
   CellReport finish();
 
+  std::string pack() const;
+  static CellMerge unpack(std::string_view payload);
+
  private:
   Family family_;
-  std::optional<CellReport> merged_;
-  std::size_t times_ = 0;  // ranks that had samples
+  std::optional<CellReport> merged_;      // of a flood with the sums of times, of a lockstep without samples
+  std::array<std::uint64_t, 2> ranks_{};  // that had samples in the warm-up and measured
   std::optional<TurnEnds> warmup_;
   std::optional<TurnEnds> measured_;
+  std::vector<CellParts> pushed_;
+  RankList keepers_;
 };
 
 /// Join so many windows of a flood's measured phase to one sample that it holds at least this much on average: a window

@@ -177,6 +177,13 @@ class Direction {
   const Beginning& beginning_;
 };
 
+/// Rank 0's text on all ranks, of each of which no other hears by way of one that hangs.
+std::string end_of_all(const Control& control, std::string text) {
+  if (control.rank() > 0) return control.receive_patiently(0, launch_tag);
+  for (int other = 1; other < control.size(); ++other) control.send(other, launch_tag, text);
+  return text;
+}
+
 ExitCode farm(Control& control, const Options& options, std::unique_ptr<Runner> runner) {
   Beginning beginning;
   if (control.rank() == 0) begin(options, control.size(), beginning);
@@ -198,9 +205,7 @@ ExitCode farm(Control& control, const Options& options, std::unique_ptr<Runner> 
     if (exit == ExitCode::done && place.problem.empty()) Worker(control, pieces, plan, *runner, place.folder).run();
   }
   // Who runs no jobs waits here, asleep.
-  const ExitCode all =
-      static_cast<ExitCode>(std::stoi(control.rank() == 0 ? control.broadcast(std::to_string(static_cast<int>(exit)))
-                                                          : control.receive_patiently(0, launch_tag)));
+  const ExitCode all = static_cast<ExitCode>(std::stoi(end_of_all(control, std::to_string(static_cast<int>(exit)))));
   MPI_Comm_free(&pieces);
   return all;
 }

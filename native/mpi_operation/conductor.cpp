@@ -20,6 +20,8 @@ namespace {
 // From an order until the last rank has it and waits for the first call; grows where that is not enough.
 constexpr std::int64_t least_lead_ns = 1'000'000;
 constexpr std::int64_t lead_per_member_ns = 50'000;
+constexpr std::int64_t lead_per_step_ns = 1'500'000;
+static_assert(lead_per_step_ns > TreePlace::largest_star * lead_per_member_ns, "a star's lead is that of its members");
 constexpr std::int64_t longest_lead = 8;  // times the lead at first: who is late after that does not wait for the order
 
 // Between the end of a call and the next start a rank falls asleep and wakes up again.
@@ -97,19 +99,11 @@ std::int64_t window_for(std::uint64_t call_ns) {
   return static_cast<std::int64_t>(window_factor * static_cast<double>(call_ns)) + window_margin_ns;
 }
 
-/// Lets the others go when the first rank is done, however it ends.
-class End {
- public:
-  explicit End(const CellTeam& team) : team_(team) {}
-  ~End() {
-    for (std::size_t member = 1; member < team_.size(); ++member) team_.send(member, CallOrder{});
-  }
-  End(const End&) = delete;
-  End& operator=(const End&) = delete;
-
- private:
-  const CellTeam& team_;
-};
+/// From an order to its first call at first: so long for each member, or for each step down a tree of many.
+std::int64_t first_lead_ns(std::size_t members) {
+  return least_lead_ns + std::min(lead_per_member_ns * static_cast<std::int64_t>(members),
+                                  lead_per_step_ns * static_cast<std::int64_t>(TreePlace::depth_of(members)));
+}
 
 // Long enough that reading the clock counts for little; the shortest of some, so that no interruption passes for it.
 constexpr std::uint64_t trial_iterations = 50'000;
@@ -154,15 +148,13 @@ Outcome Conductor::run(Also also) {
 }
 
 void Conductor::follow() {
-  for (;;) {
-    const auto order = task_.team.receive<CallOrder>(0);
-    if (order.phase == CallPhase::over) return;
-    take(order);
-  }
+  TeamOrders<CallOrder> orders(task_.team);
+  while (const std::optional<CallOrder> order = orders.next()) take(*order);
 }
 
 Outcome Conductor::lead(Also also) {
-  const End end(task_.team);
+  const TeamOrders<CallOrder> orders(task_.team);
+  orders_ = &orders;
   estimate();
   measure_loops(also.barrier_start);
   task_.findings.values["start_limit_ns"] = most_late_share * call_ns_;
@@ -253,13 +245,12 @@ void Conductor::direct(CallPhase phase, std::size_t calls, std::int64_t window_n
                         .tolerance_ns = tolerance_ns_,
                         .compute_ns = compute_ns_,
                         .waiting = waiting_};
-  for (std::size_t member = 1; member < task_.team.size(); ++member) task_.team.send(member, order);
+  orders_->give(order);
   take(order);
   slowest_window_ns_ = window_ns;
   if (slowest_.error() != MPI_SUCCESS) check_mpi(slowest_.error(), "a call on some rank");
   const bool is_late = calls > 0 && slowest_.lateness().front() > static_cast<std::uint64_t>(tolerance_ns_);
-  const auto first_lead_ns = least_lead_ns + lead_per_member_ns * static_cast<std::int64_t>(task_.team.size());
-  if (is_late) lead_ns_ = std::min(2 * lead_ns_, longest_lead * first_lead_ns);
+  if (is_late) lead_ns_ = std::min(2 * lead_ns_, longest_lead * first_lead_ns(task_.team.size()));
 }
 
 std::int64_t Conductor::next_start() {

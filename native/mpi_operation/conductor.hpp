@@ -66,7 +66,8 @@ class Conductor {
   MPI_Comm communicator_;
   Task& task_;
   Take take_;
-  CallTimes slowest_{0};  // of the last batch over all ranks, on the first rank
+  const TeamOrders<CallOrder>* orders_ = nullptr;  // while this rank leads
+  CallTimes slowest_{0};                           // of the last batch over all ranks, on the first rank
   std::int64_t slowest_window_ns_ = 0;
   std::vector<std::uint64_t> valid_;  // slowest times of a phase whose windows nobody missed
   double call_ns_ = 0;                // what a call takes in plain loops

@@ -46,6 +46,8 @@ struct CallOrder {
   std::int64_t tolerance_ns = 0;    // who begins later than that has missed the window
   std::int64_t compute_ns = 0;      // how long the computing loop is to be
   Waiting waiting = Waiting::spin;  // each rank's own
+
+  bool is_over() const { return phase == CallPhase::over; }
 };
 
 /// What the calls of one order took on this rank. One flat list, so that one reduction joins those of all ranks.

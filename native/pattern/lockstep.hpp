@@ -6,6 +6,7 @@
 #pragma once
 
 #include <numeric>
+#include <optional>
 
 #include "base/failure.hpp"
 #include "core/stopping.hpp"
@@ -18,6 +19,8 @@ struct TurnOrder {
   static constexpr MessageType message_type = MessageType::turn_order;
   std::uint32_t turns = 0;
   bool is_measured = false;
+
+  bool is_over() const { return turns == 0; }
 };
 
 template <class Clock, Transport T>
@@ -37,42 +40,25 @@ class Lockstep {
 
  private:
   Outcome lead() {
-    const End end(task_.team);
+    const TeamOrders<TurnOrder> orders(task_.team);
     Stopping warmup = task_.probe.stopping;
     warmup.minimum_samples = warmup.maximum_samples = task_.probe.warmup_samples;
-    if (task_.probe.warmup_samples > 0) lead_phase(warmup, task_.samples.warmup, false);
+    if (task_.probe.warmup_samples > 0) lead_phase(orders, warmup, task_.samples.warmup, false);
     turns_.start_counting();
-    const Outcome outcome = lead_phase(task_.probe.stopping, task_.samples.measured, true);
+    const Outcome outcome = lead_phase(orders, task_.probe.stopping, task_.samples.measured, true);
     task_.counters.add(turns_.counters());
     return outcome;
   }
 
   void follow() {
     bool is_counting = false;
-    for (;;) {
-      const auto order = task_.team.template receive<TurnOrder>(0);
-      if (order.turns == 0) break;
-      if (order.is_measured && !is_counting) turns_.start_counting();
-      is_counting = order.is_measured;
-      take(order);
+    TeamOrders<TurnOrder> orders(task_.team);
+    while (const std::optional<TurnOrder> order = orders.next()) {
+      if (order->is_measured && !is_counting) turns_.start_counting();
+      is_counting = order->is_measured;
+      take(*order);
     }
     if (is_counting) task_.counters.add(turns_.counters());
-  }
-
-  /// Lets the others go when the first rank is done, however it ends.
-  class End {
-   public:
-    explicit End(const CellTeam& team) : team_(team) {}
-    ~End() { tell(team_, {}); }
-    End(const End&) = delete;
-    End& operator=(const End&) = delete;
-
-   private:
-    const CellTeam& team_;
-  };
-
-  static void tell(const CellTeam& team, TurnOrder order) {
-    for (std::size_t member = 1; member < team.size(); ++member) team.send(member, order);
   }
 
   /// One more turn goes first, untimed: the others come from their sleep.
@@ -92,7 +78,7 @@ class Lockstep {
     }
   }
 
-  Outcome lead_phase(const Stopping& stopping, Series& series, bool is_measured) {
+  Outcome lead_phase(const TeamOrders<TurnOrder>& orders, const Stopping& stopping, Series& series, bool is_measured) {
     StoppingRule rule(stopping, task_.samples.scratch);
     Outcome outcome;
     const std::uint64_t begin = Clock::now();
@@ -101,7 +87,7 @@ class Lockstep {
       const std::size_t before = series.size();
       const std::size_t count = seconds_per_turn > 0 ? rule.next_batch(before, outcome.seconds, seconds_per_turn) : 1;
       const TurnOrder order{static_cast<std::uint32_t>(count), is_measured};
-      tell(task_.team, order);
+      orders.give(order);
       take(order);
       const auto taken = series.ticks().subspan(before);
       const std::uint64_t sum = std::accumulate(taken.begin(), taken.end(), std::uint64_t{0});

@@ -56,7 +56,12 @@ Verdict Agreement::learn_of_all(Verdict own) const {
 std::int64_t Agreement::common_start(std::int64_t now_ns) const {
   constexpr std::int64_t soon_ns = 10'000'000;
   constexpr std::int64_t per_member_ns = 500'000;
-  const std::int64_t proposal = now_ns + soon_ns + per_member_ns * static_cast<std::int64_t>(team_.size());
+  constexpr std::int64_t per_step_ns = 10'000'000;  // down the tree of a large team
+  static_assert(per_step_ns > TreePlace::largest_star * per_member_ns, "a star has the time of its members");
+  const std::size_t members = team_.size();
+  const std::int64_t telling_ns = std::min(per_member_ns * static_cast<std::int64_t>(members),
+                                           per_step_ns * static_cast<std::int64_t>(TreePlace::depth_of(members)));
+  const std::int64_t proposal = now_ns + soon_ns + telling_ns;
   return team_.broadcast(CommonStart{.global_ns = proposal}).global_ns;
 }
 

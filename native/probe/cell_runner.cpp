@@ -96,8 +96,8 @@ std::size_t timing_member_of(Pattern pattern, const Door& door) {
   return door.sends_unseen && pattern == Pattern::stream ? stream_sender : timing_member_of(pattern);
 }
 
-std::vector<int> members_of(const PlanProbe& probe) {
-  return is_local(probe.layer) ? std::vector<int>{probe.ranks.front()} : probe.ranks;
+RankList members_of(const PlanProbe& probe) {
+  return RankList(is_local(probe.layer) ? std::span(probe.ranks).first(1) : std::span(probe.ranks));
 }
 
 /// What a rank says that is still in a cell when all others should have ended it, too.
@@ -134,7 +134,7 @@ CellReport CellRunner::run(const PlanProbe& probe, int ordinal, const std::funct
 
 bool CellRunner::reads_host(const CellTeam& team) const {
   const auto host_of = [&](std::size_t member) {
-    return context_.first_rank_on_host.at(static_cast<std::size_t>(team.world_rank(member)));
+    return context_.first_rank_on_host[static_cast<std::size_t>(team.world_rank(member))];
   };
   for (std::size_t member = 0; member < team.member(); ++member) {
     if (host_of(member) == host_of(team.member())) return false;
@@ -424,7 +424,7 @@ MPI_Comm CellRunner::communicator_of(const CellTeam& team) {
   MPI_Group all = MPI_GROUP_NULL;
   MPI_Group ours = MPI_GROUP_NULL;
   MPI_Comm_group(context_.data_communicator, &all);
-  MPI_Group_incl(all, static_cast<int>(team.size()), team.world_ranks().data(), &ours);
+  MPI_Group_incl(all, static_cast<int>(team.size()), team.world_ranks().expanded().data(), &ours);
   const int error = MPI_Comm_create_group(context_.data_communicator, ours, 0, &communicator);
   MPI_Group_free(&ours);
   MPI_Group_free(&all);

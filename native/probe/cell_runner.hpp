@@ -30,7 +30,7 @@ struct LaunchContext {
   ClockInfo clock;
   std::optional<Interface> interface;
   std::string host;
-  std::vector<std::int32_t> first_rank_on_host;  // of each rank: the first rank on the same host
+  RankList first_rank_on_host;  // of each rank: the first rank on the same host
   MPI_Comm data_communicator = MPI_COMM_NULL;
   GlobalClock& global_clock;
 };
@@ -74,6 +74,9 @@ class CellRunner {
   /// The first member's part in the turns of a matrix, and that of the others.
   void direct_turns(Cell& cell, const PairSchedule& schedule);
   void obey_turns(Cell& cell, const PairSchedule& schedule);
+  class TurnWay;
+  /// One turn of a matrix, on a member and on those that hear of it from there.
+  void take_turn(Cell& cell, const PairSchedule& schedule, const TurnWay& way, const Turn& turn);
   /// One pair of a matrix, on its two ranks.
   void run_match(Cell& cell, std::size_t partner, std::size_t round);
   void match_direction(Cell& cell, const CellTeam& pair, std::size_t round);
@@ -120,7 +123,7 @@ class CellRunner {
   InterfacesAbove above_;
   FabricPorts ports_;
   PathCache paths_;  // closed before the devices that they come from
-  std::map<std::vector<int>, MPI_Comm> communicators_;
+  std::map<RankList, MPI_Comm> communicators_;
   Samples samples_;
 };
 
@@ -128,6 +131,6 @@ class CellRunner {
 std::size_t timing_member_of(Pattern pattern, const Door& door);
 
 /// The ranks that take part in a probe.
-std::vector<int> members_of(const PlanProbe& probe);
+RankList members_of(const PlanProbe& probe);
 
 }  // namespace fabricbench

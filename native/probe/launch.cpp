@@ -36,48 +36,84 @@ namespace {
 
 using nlohmann::json;
 
+/// Tell all other ranks.
 template <Message M>
-void send_all(const Channel& channel, const std::vector<int>& ranks, const M& message) {
-  for (const int rank : ranks) {
-    if (rank != 0) channel.send(rank, message);
+void order_all(const Channel& channel, const M& order) {
+  CellTree(channel, RankList::first(channel.size())).pass_on(order);
+}
+
+// All parts that come with the reports of a cell are so many bytes at the most.
+constexpr std::size_t most_pushed_bytes = std::size_t{256} << 20U;
+// Of those who keep theirs, so many are asked before the first has answered: who has waited for seconds looks 50 times
+// a second, and asked in turn each would cost as much.
+constexpr std::size_t asked_ahead = 64;
+
+/// What a cell's ranks hand over at its end, this rank's part of it.
+class CellEnd {
+ public:
+  CellEnd(const Channel& channel, const CellTree& tree, const PlanProbe& probe)
+      : channel_(channel), tree_(tree), family_(facts_of(probe.pattern).family), merge_(family_) {}
+
+  /// What this rank has, which takes part.
+  void add_own(CellReport report) {
+    parts_ = take_parts(report, family_);
+    merge_ = CellMerge(family_, std::move(report));
+    is_keeper_ = is_star() || merge_.push_parts(channel_.rank(), parts_, most_pushed_bytes / tree_.size());
   }
-}
 
-template <Message M>
-void send_others(const Channel& channel, const M& message) {
-  for (int other = 1; other < channel.size(); ++other) channel.send(other, message);
-}
+  /// Hand over the reports of this rank and those below it; on rank 0 those of all.
+  CellMerge collect() {
+    return tree_.collect(std::move(merge_), [](CellMerge one, CellMerge other) {
+      one.join(std::move(other));
+      return one;
+    });
+  }
 
-/// A rank's report, its own one or one that is sent.
-CellReport report_of(const Channel& channel, int member, const std::optional<CellReport>& own) {
-  return member == 0 ? *own : channel.receive<CellReport>(member);
-}
+  /// Hand over the parts that this rank keeps, once rank 0 asks for them.
+  void send_parts() const {
+    if (!is_keeper_) return;
+    channel_.receive_patiently<SendParts>(0);
+    channel_.send(0, parts_);
+  }
+
+  /// Write what each rank has by itself, on rank 0: what came with the reports, then of each that keeps some.
+  void write_parts(const PlanProbe& probe, const RankList& members, const CellMerge& merged,
+                   RecordWriter& writer) const {
+    for (const CellParts& parts : merged.pushed_parts()) writer.write_parts(probe, parts);
+    const RankList& keepers = is_star() ? members : merged.keepers();
+    const std::size_t ahead = is_star() ? 1 : asked_ahead;
+    std::size_t asked = 0;
+    for (std::size_t place = 0; place < keepers.size(); ++place) {
+      for (; asked < std::min(place + ahead, keepers.size()); ++asked) {
+        if (keepers[asked] != 0) channel_.send(keepers[asked], SendParts{});
+      }
+      writer.write_parts(probe, keepers[place] == 0 ? parts_ : channel_.receive<CellParts>(keepers[place]));
+    }
+  }
+
+ private:
+  bool is_star() const { return tree_.size() <= TreePlace::largest_star; }
+
+  const Channel& channel_;
+  const CellTree& tree_;
+  Family family_;
+  CellMerge merge_;
+  CellParts parts_;
+  bool is_keeper_ = false;
+};
 
 /// Start the congestor's ranks and wait until each has begun or failed.
-void start_congestor(const Channel& channel, const PlanCongestor& congestor, int ordinal) {
-  send_all(channel, congestor.ranks, Congest{.probe = ordinal});
-  for (const int rank : congestor.ranks) channel.receive<Begun>(rank);
+void start_congestor(const Channel& channel, const CellTree& tree, int ordinal) {
+  tree.pass_on(Congest{.probe = ordinal});
+  for (const int below : tree.below()) channel.receive<Begun>(below);
 }
 
 /// End it; its failure if it had one.
-std::optional<CellFailure> stop_congestor(const Channel& channel, const PlanCongestor& congestor) {
-  send_all(channel, congestor.ranks, Stop{});
-  std::optional<CellFailure> failure;
-  for (const int rank : congestor.ranks) {
-    const auto report = channel.receive<CellReport>(rank);
-    if (!failure) failure = report.failure;
-  }
+std::optional<CellFailure> stop_congestor(const Channel& channel, const CellTree& tree, const PlanProbe& probe) {
+  tree.pass_on(Stop{});
+  std::optional<CellFailure> failure = CellEnd(channel, tree, congestor_probe(probe)).collect().finish().failure;
   if (failure) failure->reason = "the congestor failed: " + failure->reason;
   return failure;
-}
-
-/// Write what each rank has by itself, one rank after the other: a rank keeps its parts until it is asked.
-void write_parts(const Channel& channel, const PlanProbe& probe, const std::vector<int>& members, const CellParts& own,
-                 RecordWriter& writer) {
-  for (const int member : members) {
-    if (member != 0) channel.send(member, SendParts{});
-    writer.write_parts(probe, member == 0 ? own : channel.receive<CellParts>(member));
-  }
 }
 
 /// Synchronise the clocks anew; on rank 0 what each rank found. Collective.
@@ -87,7 +123,7 @@ std::vector<ClockCheck> check_clocks(const LaunchContext& context) {
 
 /// The same on rank 0's order, between cells.
 std::vector<ClockCheck> order_check(const LaunchContext& context) {
-  send_others(Channel(context.control), CheckClocks{});
+  order_all(Channel(context.control), CheckClocks{});
   return check_clocks(context);
 }
 
@@ -102,7 +138,7 @@ void judge_clocks(const LaunchContext& context, const PlanProbe& probe, CellRepo
   if (!context.global_clock.is_one_clock()) {
     const std::vector<ClockCheck> all = order_check(context);
     std::vector<ClockCheck> members;
-    for (const int rank : members_of(probe)) members.push_back(all[static_cast<std::size_t>(rank)]);
+    for (const int rank : members_of(probe).expanded()) members.push_back(all[static_cast<std::size_t>(rank)]);
     spread = spread_of(members);
   }
   std::map<std::string, double>& values = report.findings.values;
@@ -120,32 +156,30 @@ void judge_clocks(const LaunchContext& context, const PlanProbe& probe, CellRepo
           "node being set (NTP, PTP) or the machine busy?"};
 }
 
-void direct_cell(const LaunchContext& context, CellRunner& runner, int ordinal, RecordWriter& writer) {
+CellReport run_cell(const RunCell& run, const PlanProbe& probe, int ordinal) { return run(probe, ordinal, {}); }
+
+void direct_cell(const LaunchContext& context, const RunCell& run, int ordinal, RecordWriter& writer) {
   const Channel channel(context.control);
   const PlanProbe& probe = context.plan.probes[static_cast<std::size_t>(ordinal)];
-  const std::vector<int> members = members_of(probe);
-  if (probe.congestor) start_congestor(channel, *probe.congestor, ordinal);
-  send_all(channel, members, Measure{.probe = ordinal});
-  const Family family = facts_of(probe.pattern).family;
-  std::optional<CellReport> own;
-  CellParts own_parts;
-  if (std::ranges::find(members, 0) != members.end()) {
-    own = runner.run(probe, ordinal);
-    own_parts = take_parts(*own, family);
-  }
-  CellMerge merge(family);
-  for (const int member : members) merge.add(report_of(channel, member, own));
-  CellReport report = merge.finish();
-  if (family == Family::flood) {
+  const RankList members = members_of(probe);
+  std::optional<CellTree> congestor;
+  if (probe.congestor) start_congestor(channel, congestor.emplace(channel, RankList(probe.congestor->ranks)), ordinal);
+  const CellTree tree(channel, members);
+  tree.pass_on(Measure{.probe = ordinal});
+  CellEnd end(channel, tree, probe);
+  if (members.place_of(0)) end.add_own(run_cell(run, probe, ordinal));
+  CellMerge merged = end.collect();
+  CellReport report = merged.finish();
+  if (facts_of(probe.pattern).family == Family::flood) {
     constexpr std::uint64_t messages_of_each_channel = 4;
     join_windows(report, messages_of_each_channel * report.outcome.channels * probe.message_bytes);
   }
-  if (probe.congestor) {
-    const std::optional<CellFailure> failure = stop_congestor(channel, *probe.congestor);
+  if (congestor) {
+    const std::optional<CellFailure> failure = stop_congestor(channel, *congestor, probe);
     if (!report.failure) report.failure = failure;
   }
   writer.open_cell(probe, report);
-  write_parts(channel, probe, members, own_parts, writer);
+  end.write_parts(probe, members, merged, writer);
   if (needs_global_clock(probe)) judge_clocks(context, probe, report);
   writer.close_cell(probe, report);
 }
@@ -181,71 +215,114 @@ const PlanProbe& probe_of(const Plan& plan, int ordinal) {
   return plan.probes[static_cast<std::size_t>(ordinal)];
 }
 
-/// Take part in a cell, report, and hand over what nothing is to be joined with when it is asked for.
-void measure(const Channel& channel, CellRunner& runner, const PlanProbe& probe, int ordinal) {
-  CellReport report = runner.run(probe, ordinal);
-  const CellParts parts = take_parts(report, facts_of(probe.pattern).family);
-  channel.send(0, report);
-  channel.receive_patiently<SendParts>(0);
-  channel.send(0, parts);
+/// Pass on that a cell is to be measured, take part in it, and hand over what there is.
+void measure(const Channel& channel, const RunCell& run, const PlanProbe& probe, int ordinal) {
+  const CellTree tree(channel, members_of(probe));
+  tree.pass_on(Measure{.probe = ordinal});
+  CellEnd end(channel, tree, probe);
+  end.add_own(run_cell(run, probe, ordinal));
+  end.collect();
+  end.send_parts();
 }
 
-/// Congest the fabric until rank 0 says that it is enough.
-CellReport congest(const Channel& channel, CellRunner& runner, const PlanProbe& probe, int ordinal) {
+/// What a congestor's rank and those below it in its tree say while it congests: that all of them have begun, and that
+/// it is enough.
+class CongestorSigns {
+ public:
+  CongestorSigns(const Channel& channel, const CellTree& tree)
+      : channel_(channel), tree_(tree), not_begun_(tree.below()) {}
+
+  /// This rank has begun, or never will.
+  void begin() { has_begun_ = true; }
+  /// Look what has come, and pass it on; whether it is enough.
+  bool look() {
+    std::erase_if(not_begun_, [&](int below) { return channel_.try_receive<Begun>(below).has_value(); });
+    say_begun();
+    if (!is_over_ && channel_.try_receive<Stop>(tree_.above())) stop();
+    return is_over_;
+  }
+  /// Wait until all below have begun, and until it is enough.
+  void wait() {
+    for (const int below : std::exchange(not_begun_, {})) channel_.receive<Begun>(below);
+    say_begun();
+    if (is_over_) return;
+    channel_.receive_patiently<Stop>(tree_.above());
+    stop();
+  }
+
+ private:
+  void say_begun() {
+    if (is_said_ || !has_begun_ || !not_begun_.empty()) return;
+    is_said_ = true;
+    channel_.send(tree_.above(), Begun{});
+  }
+  void stop() {
+    is_over_ = true;
+    tree_.pass_on(Stop{});
+  }
+
+  const Channel& channel_;
+  const CellTree& tree_;
+  std::vector<int> not_begun_;
+  bool has_begun_ = false;
+  bool is_said_ = false;
+  bool is_over_ = false;
+};
+
+/// Congest the fabric until rank 0 says that it is enough, and report.
+void congest(const Channel& channel, const RunCell& run, const PlanProbe& probe, int ordinal) {
   // From its first message to when it is taken as going: queues fill, and byte streams find their pace.
   constexpr std::uint64_t settling_ns = 150'000'000;
+  const PlanProbe own = congestor_probe(probe);
+  const CellTree tree(channel, RankList(probe.congestor->ranks));
+  tree.pass_on(Congest{.probe = ordinal});
+  CongestorSigns signs(channel, tree);
   std::uint64_t first_look = 0;
-  bool has_begun = false;
-  bool is_over = false;
-  const auto say_once = [&] {
-    if (!has_begun) channel.send(0, Begun{});
-    has_begun = true;
-  };
   const auto ask = [&] {
     const std::uint64_t now = KernelClock::now();
     if (first_look == 0) first_look = now;
-    if (now - first_look > settling_ns) say_once();
-    is_over = is_over || channel.try_receive<Stop>(0).has_value();
-    return is_over;
+    if (now - first_look > settling_ns) signs.begin();
+    return signs.look();
   };
   CellReport report;
-  if (!probe.congestor->is_idle) report = runner.run(congestor_probe(probe), ordinal, ask);
-  say_once();  // it may be idle, or have failed before
-  if (!is_over) channel.receive_patiently<Stop>(0);
-  return report;
+  if (!probe.congestor->is_idle) report = run(own, ordinal, ask);
+  signs.begin();  // it may be idle, or have failed before
+  signs.wait();
+  CellEnd end(channel, tree, own);
+  take_parts(report, facts_of(own.pattern).family);  // nobody asks for them
+  end.add_own(std::move(report));
+  end.collect();
 }
 
 /// Have the whole plan measured and write the record. On rank 0; `ranks` and `clocks` are what all said of themselves,
 /// no clocks where no probe needs them.
-void direct(const LaunchContext& context, const std::vector<json>& ranks, const std::vector<ClockModel>& clocks,
-            RecordWriter& writer) {
-  CellRunner runner(context);
+void direct(const LaunchContext& context, const RunCell& run, const std::vector<json>& ranks,
+            const std::vector<ClockModel>& clocks, RecordWriter& writer) {
   writer.write_header(context.plan, ranks, context.clock, mpi_library());
   write_clocks(writer, clocks, "begin");
   for (int i = 0; i < static_cast<int>(context.plan.probes.size()); ++i) {
     refresh_clocks(context, context.plan.probes[static_cast<std::size_t>(i)]);
-    direct_cell(context, runner, i, writer);
+    direct_cell(context, run, i, writer);
   }
   if (!clocks.empty()) write_last_clocks(context, writer);
   writer.write_footer();
-  send_others(Channel(context.control), Finish{});
+  order_all(Channel(context.control), Finish{});
 }
 
-/// Do what rank 0 orders until it says that there is no more. On the other ranks.
-void obey(const LaunchContext& context) {
-  CellRunner runner(context);
+/// Do what rank 0 orders, whoever passes it on, until it says that there is no more. On the other ranks.
+void obey(const LaunchContext& context, const RunCell& run) {
   const Channel channel(context.control);
   for (;;) {
-    const auto order = channel.receive_patiently<Measure, Congest, CheckClocks, Finish>(0);
+    const auto order = channel.receive_of_any<Measure, Congest, CheckClocks, Finish>();
     if (const auto* cell = std::get_if<Measure>(&order)) {
-      measure(channel, runner, probe_of(context.plan, cell->probe), cell->probe);
+      measure(channel, run, probe_of(context.plan, cell->probe), cell->probe);
     } else if (const auto* congestor = std::get_if<Congest>(&order)) {
-      const PlanProbe& probe = probe_of(context.plan, congestor->probe);
-      channel.send(0, congest(channel, runner, probe, congestor->probe));
+      congest(channel, run, probe_of(context.plan, congestor->probe), congestor->probe);
     } else if (std::holds_alternative<CheckClocks>(order)) {
+      order_all(channel, CheckClocks{});
       check_clocks(context);
     } else {
-      return;
+      return order_all(channel, Finish{});
     }
   }
 }
@@ -260,11 +337,12 @@ RankInfo own_info(const Control& control, const std::optional<Interface>& interf
 }
 
 HostsOfRanks hosts_of(const std::vector<json>& ranks) {
-  std::map<std::string, std::int32_t> first_on;
+  std::map<std::string, int> first_on;
   HostsOfRanks hosts;
+  int rank = 0;
   for (const json& info : ranks) {
-    const auto rank = static_cast<std::int32_t>(hosts.first_rank.size());
     hosts.first_rank.push_back(first_on.try_emplace(info.at("host").get<std::string>(), rank).first->second);
+    ++rank;
   }
   return hosts;
 }
@@ -310,22 +388,24 @@ void follow_plan(Control& control, const Plan& plan, RecordWriter* writer, const
   MPI_Comm data = MPI_COMM_NULL;
   MPI_Comm_dup(MPI_COMM_WORLD, &data);
   MPI_Comm_set_errhandler(data, MPI_ERRORS_RETURN);  // what fails there fails its cell
-  const Channel channel(control);
   const std::optional<Interface> interface = own_interface(plan.fabric);
-  std::vector<json> ranks;
-  for (RankInfo& rank : channel.gather(own_info(control, interface, start_up))) ranks.push_back(std::move(rank.info));
+  const Acquaintance all = make_acquainted(Channel(control), own_info(control, interface, start_up));
   GlobalClock global_clock = needs_clocks(plan) ? GlobalClock(control, data, clock_identity()) : GlobalClock();
   const LaunchContext context{.control = control,
                               .plan = plan,
                               .clock = measure_clock(start_up.clocks),
                               .interface = interface,
                               .host = host_name(),
-                              .first_rank_on_host = channel.broadcast(hosts_of(ranks)).first_rank,
+                              .first_rank_on_host = all.first_rank_on_host,
                               .data_communicator = data,
                               .global_clock = global_clock};
-  std::vector<ClockModel> clocks;
-  if (needs_clocks(plan)) clocks = channel.gather(global_clock.model());
-  control.rank() == 0 ? direct(context, ranks, clocks, *writer) : obey(context);
+  {
+    CellRunner runner(context);
+    const RunCell run = [&](const PlanProbe& probe, int ordinal, const std::function<bool()>& is_over) {
+      return runner.run(probe, ordinal, is_over);
+    };
+    take_cells(context, run, all, writer);
+  }
   MPI_Comm_free(&data);
 }
 
@@ -353,6 +433,19 @@ ExitCode end_launch(Control& control, ExitCode exit, const std::string& cause) {
 }
 
 }  // namespace
+
+Acquaintance make_acquainted(const Channel& channel, RankInfo own) {
+  Acquaintance all;
+  for (RankInfo& rank : channel.gather(own)) all.ranks.push_back(std::move(rank.info));
+  all.first_rank_on_host = channel.broadcast(hosts_of(all.ranks)).first_rank;
+  return all;
+}
+
+void take_cells(const LaunchContext& context, const RunCell& run, const Acquaintance& all, RecordWriter* writer) {
+  std::vector<ClockModel> clocks;
+  if (needs_clocks(context.plan)) clocks = Channel(context.control).gather(context.global_clock.model());
+  context.control.rank() == 0 ? direct(context, run, all.ranks, clocks, *writer) : obey(context, run);
+}
 
 ExitCode launch(const std::string& plan_path, const StartUp& start_up) {
   // Short sleeps of the control plane are to be short: the default slack would add 50 us to each.

@@ -7,19 +7,24 @@
 //   HostsOfRanks, to all        ->
 //                              <-   ClockModel where a probe needs clocks that agree
 //   Measure, to a cell's ranks  ->  takes part in it
-//                              <-   CellReport
+//                              <-   CellMerge
 //   SendParts, one by one       ->
 //                              <-   CellParts
 //   Congest, to the congestor's ->  begins
 //                              <-   Begun; and when the cell is over
 //   Stop                        ->
-//                              <-   CellReport
+//                              <-   CellMerge
 //   CheckClocks, to all         ->  all synchronise their clocks
 //                              <-   ClockCheck
 //   Finish, to all              ->  returns
+//
+// What is for many goes along a tree of them (core/tree.hpp), and what many say is joined on its way. Up to nine ranks
+// are a star, where rank 0 tells and hears each. Parts are asked for one rank at a time in a star; in a larger tree
+// they come with the report where they are small, and rank 0 asks some at a time of those who keep theirs.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -27,6 +32,9 @@
 
 #include "base/program.hpp"
 #include "core/message.hpp"
+#include "core/rank_list.hpp"
+#include "core/record_writer.hpp"
+#include "probe/cell_runner.hpp"
 
 namespace fabricbench {
 
@@ -55,10 +63,10 @@ struct RankInfo {
 /// On which host each rank runs: the first rank that is there.
 struct HostsOfRanks {
   static constexpr MessageType message_type = MessageType::hosts_of_ranks;
-  std::vector<std::int32_t> first_rank;
+  RankList first_rank;
 
-  std::string pack() const { return pack_values(first_rank); }
-  static HostsOfRanks unpack(std::string_view payload) { return {unpack_values<std::int32_t>(payload)}; }
+  std::string pack() const { return first_rank.pack(); }
+  static HostsOfRanks unpack(std::string_view payload) { return {RankList::unpack(payload)}; }
 };
 
 /// The position of a probe in the plan.
@@ -75,6 +83,21 @@ using Finish = Signal<MessageType::finish>;
 using Begun = Signal<MessageType::begun>;
 using Stop = Signal<MessageType::stop>;
 using SendParts = Signal<MessageType::send_parts>;
+
+/// What the ranks know of one another before the first cell: on rank 0 what all say of themselves, on each rank which
+/// of them run on one host.
+struct Acquaintance {
+  std::vector<nlohmann::json> ranks;
+  RankList first_rank_on_host;
+};
+/// Collective.
+Acquaintance make_acquainted(const Channel& channel, RankInfo own);
+
+/// Takes a rank's part of a cell, as CellRunner::run does.
+using RunCell = std::function<CellReport(const PlanProbe& probe, int ordinal, const std::function<bool()>& is_over)>;
+
+/// Have the whole plan measured, and on rank 0 the record written. Collective.
+void take_cells(const LaunchContext& context, const RunCell& run, const Acquaintance& all, RecordWriter* writer);
 
 /// What a rank knows of its start: the clocks before MPI_Init, and how long that took here.
 struct StartUp {

@@ -1,6 +1,7 @@
 // Every pair of a cell's ranks in its turn (PairSchedule). The first member directs: it begins each turn
 // with those who meet in it and waits until they are done. A rank holds what concerns its own pairs and nothing else.
 #include <algorithm>
+#include <numeric>
 #include <variant>
 
 #include "pattern/channels.hpp"
@@ -30,6 +31,47 @@ PlanProbe probe_of_pair(const PlanProbe& probe, words::Schedule schedule, std::s
 }
 
 }  // namespace
+
+/// How a turn reaches those who meet in it. Where they are few, the first member tells and hears them alone; where they
+/// are many, all members hear of each turn along their tree and are done along it, those who rest as well.
+class CellRunner::TurnWay {
+ public:
+  TurnWay(const CellTeam& team, const PairSchedule& schedule)
+      : team_(team),
+        schedule_(schedule),
+        place_(team.order_place()),
+        is_by_tree_(team.size() > TreePlace::largest_star && schedule.busy(0).size() > TreePlace::width) {}
+
+  /// Whom this member tells of a turn, and then waits for.
+  std::vector<std::size_t> told_of(const Turn& turn) const {
+    if (is_by_tree_) return below();
+    if (team_.member() != 0) return {};
+    std::vector<std::size_t> busy = schedule_.busy(turn.number);
+    std::erase(busy, 0);
+    return busy;
+  }
+  /// Whom it tells that there are no more.
+  std::vector<std::size_t> told_at_end() const {
+    if (is_by_tree_) return below();
+    std::vector<std::size_t> others(team_.member() == 0 ? team_.size() - 1 : 0);
+    std::iota(others.begin(), others.end(), 1);
+    return others;
+  }
+  /// Who tells it; not of the first member.
+  std::size_t above() const { return is_by_tree_ ? place_.parent().value() : 0; }
+
+ private:
+  std::vector<std::size_t> below() const {
+    std::vector<std::size_t> members;
+    for (const Branch& branch : place_.branches()) members.push_back(branch.root);
+    return members;
+  }
+
+  const CellTeam& team_;
+  const PairSchedule& schedule_;
+  TreePlace place_;
+  bool is_by_tree_;
+};
 
 void CellRunner::run_matrix(Cell& cell) {
   const CellTeam& team = cell.team;
@@ -62,29 +104,29 @@ void CellRunner::run_matrix(Cell& cell) {
 }
 
 void CellRunner::direct_turns(Cell& cell, const PairSchedule& schedule) {
-  const CellTeam& team = cell.team;
-  for (std::uint32_t turn = 0; turn < schedule.turns(); ++turn) {
-    const std::vector<std::size_t> busy = schedule.busy(turn);
-    for (const std::size_t member : busy) {
-      if (member != 0) team.tell(member, Turn{.number = turn});
-    }
-    if (const auto partner = schedule.partner(turn, 0)) run_match(cell, *partner, turn);
-    for (const std::size_t member : busy) {
-      if (member != 0) team.hear<TurnDone>(member);
-    }
-  }
-  for (std::size_t member = 1; member < team.size(); ++member) team.tell(member, TurnsOver{});
+  const TurnWay way(cell.team, schedule);
+  for (std::uint32_t turn = 0; turn < schedule.turns(); ++turn) take_turn(cell, schedule, way, {.number = turn});
+  for (const std::size_t member : way.told_at_end()) cell.team.tell(member, TurnsOver{});
 }
 
 void CellRunner::obey_turns(Cell& cell, const PairSchedule& schedule) {
-  const CellTeam& team = cell.team;
+  const TurnWay way(cell.team, schedule);
   for (;;) {
-    const auto order = team.hear_patiently<Turn, TurnsOver>(0);
+    const auto order = cell.team.hear_patiently<Turn, TurnsOver>(way.above());
     const auto* turn = std::get_if<Turn>(&order);
-    if (turn == nullptr) return;
-    if (const auto partner = schedule.partner(turn->number, team.member())) run_match(cell, *partner, turn->number);
-    team.tell(0, TurnDone{});
+    if (turn == nullptr) break;
+    take_turn(cell, schedule, way, *turn);
+    cell.team.tell(way.above(), TurnDone{});
   }
+  for (const std::size_t member : way.told_at_end()) cell.team.tell(member, TurnsOver{});
+}
+
+void CellRunner::take_turn(Cell& cell, const PairSchedule& schedule, const TurnWay& way, const Turn& turn) {
+  const CellTeam& team = cell.team;
+  const std::vector<std::size_t> told = way.told_of(turn);
+  for (const std::size_t member : told) team.tell(member, turn);
+  if (const auto partner = schedule.partner(turn.number, team.member())) run_match(cell, *partner, turn.number);
+  for (const std::size_t member : told) team.hear<TurnDone>(member);
 }
 
 void CellRunner::run_match(Cell& cell, std::size_t partner, std::size_t round) {

@@ -30,11 +30,15 @@ M sample() {
 }
 template <>
 EndNotice sample() {
-  return {.exit_code = 3, .cause = "the disk is full"};
+  return {.ender = 1, .exit_code = 3, .cause = "the disk is full"};
 }
 template <>
 EndHeard sample() {
-  return {.is_clean = true};
+  return {.ender = 1, .is_clean = true};
+}
+template <>
+Gathered sample() {
+  return {{"one", "", "another \xff"}};
 }
 template <>
 Beginning sample() {
@@ -46,7 +50,9 @@ RankInfo sample() {
 }
 template <>
 HostsOfRanks sample() {
-  return {{0, 1, 0}};
+  HostsOfRanks hosts;
+  for (const int rank : {0, 1, 0}) hosts.first_rank.push_back(rank);
+  return hosts;
 }
 template <>
 ClockIdentity sample() {
@@ -137,7 +143,7 @@ CellParts sample() {
           .failed_pairs = {{.source = 0, .destination = 2, .code = FailureCode::unreachable, .reason = "no cable"}}};
 }
 template <>
-CellReport sample() {
+CellMerge sample() {
   CellReport report;
   report.failure = CellFailure{FailureCode::corrupted, "wrong \xff bytes"};
   report.outcome = {.stop = StopReason::width, .seconds = 0.25, .bytes_per_sample = 128, .channels = 2};
@@ -150,7 +156,11 @@ CellReport sample() {
   report.findings.missed = {1};
   report.findings.values = {{"overlap", 0.5}};
   report.has_parts = true;
-  return report;
+  CellMerge merge(Family::lockstep, report);
+  CellParts parts{.warmup = {}, .measured = {}, .channels = {ChannelReport{}}};
+  merge.push_parts(0, parts, 1'000'000);
+  merge.push_parts(1, parts, 0);
+  return merge;
 }
 
 template <>
@@ -182,8 +192,8 @@ struct MessageList {
 
 // All of the list.
 using Messages =
-    MessageList<EndNotice, EndHeard, EndOver, Asked, Waits, Beginning, RankInfo, HostsOfRanks, ClockIdentity,
-                ClockModel, ClockCheck, Measure, Congest, CheckClocks, Finish, Begun, Stop, CellReport, SendParts,
+    MessageList<EndNotice, EndHeard, EndOver, Asked, Waits, Gathered, Beginning, RankInfo, HostsOfRanks, ClockIdentity,
+                ClockModel, ClockCheck, Measure, Congest, CheckClocks, Finish, Begun, Stop, CellMerge, SendParts,
                 CellParts, Whether, Verdict, PathCache::State, Address, NextSequence, CommonStart, Turn, TurnDone,
                 TurnsOver, RoundOrder, TurnOrder, StreamEnd, FloodTally, ClockBound, Stamps, CallOrder, Exposures,
                 farm::FarmJob, farm::FarmResult, farm::FarmAlive, farm::FarmOver, farm::FarmClosed>;
@@ -193,7 +203,8 @@ template <class M>
 constexpr bool has_one_length =
     !(std::same_as<M, EndNotice> || std::same_as<M, Beginning> || std::same_as<M, Verdict> ||
       std::same_as<M, ClockIdentity> || std::same_as<M, Address> || std::same_as<M, Stamps> ||
-      std::same_as<M, Exposures> || std::same_as<M, HostsOfRanks> || std::same_as<M, farm::FarmClosed>);
+      std::same_as<M, Exposures> || std::same_as<M, HostsOfRanks> || std::same_as<M, Gathered> ||
+      std::same_as<M, farm::FarmClosed>);
 
 /// What is wrong with these bytes as such a message; nothing where they can be one.
 template <Message M>
@@ -282,7 +293,7 @@ TEST(Message, ATypeThatIsNoneIsRefused) {
 }
 
 TEST(Message, ATreeMayHaveTextsOfAnyBytes) {
-  EXPECT_EQ(decode<CellReport>(open_envelope(encode(sample<CellReport>()))).failure->reason, "wrong \xff bytes");
+  EXPECT_EQ(decode<CellMerge>(open_envelope(encode(sample<CellMerge>()))).finish().failure->reason, "wrong \xff bytes");
 }
 
 /// One that has no memory for what came.

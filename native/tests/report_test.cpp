@@ -110,6 +110,81 @@ TEST(Merge, CountersAddUpAndOneFailureIsTheCells) {
   EXPECT_EQ(merged.failure->code, FailureCode::corrupted);
 }
 
+/// What five ranks of a cell say, with something of everything that is joined.
+std::vector<CellReport> five_reports() {
+  std::vector<CellReport> reports;
+  for (std::uint64_t rank = 0; rank < 5; ++rank) {
+    CellReport report;
+    if (rank != 1) report.measured = {{9 - rank, 3 + rank, 7, 11}, {rank, 2, 3, 4}, {{0, 5 * std::int64_t(rank)}}};
+    if (rank == 3) report.measured.time_ns.pop_back();
+    if (rank > 1) report.warmup = {{rank}, {1}, {{0, 1}}};
+    if (rank > 2) report.failure = CellFailure{FailureCode::error, "of rank " + std::to_string(rank)};
+    if (rank == 1 || rank == 4) report.outcome = {.stop = StopReason::time, .seconds = double(rank)};
+    report.counters.sent = rank;
+    report.findings.missed = {static_cast<std::uint32_t>(rank % 2), 3};
+    report.findings.values = {{"send_buffer_bytes", 10.0 - double(rank)}, {"overlap", double(rank)}};
+    report.other_hosts["n" + std::to_string(rank / 2)]["eth0"].sent = rank;
+    report.port_state["n" + std::to_string(rank / 2)];
+    RdmaAttachment& attachment = report.rdma.emplace_back();
+    attachment.ranks = {static_cast<int>(rank)};
+    attachment.host = "n" + std::to_string(rank % 2);
+    reports.push_back(std::move(report));
+  }
+  return reports;
+}
+
+/// What is the same of two if they say the same.
+std::string said_by(CellMerge merge) {
+  std::string pushed;
+  for (const CellParts& parts : merge.pushed_parts()) pushed += parts.pack();
+  return merge.finish().pack() + pushed + merge.keepers().pack();
+}
+
+TEST(Merge, RanksInTheirOrderSayTheSameInWhicheverGroupsTheyAreJoined) {
+  for (const Family family : {Family::pair, Family::lockstep, Family::flood, Family::operation, Family::matrix}) {
+    const std::vector<CellReport> reports = five_reports();
+    const auto of = [&](std::size_t begin, std::size_t end) {
+      CellMerge merge(family);
+      for (std::size_t rank = begin; rank < end; ++rank) {
+        CellReport report = reports[rank];
+        CellParts parts{.warmup = {}, .measured = {}, .channels = std::vector<ChannelReport>(rank + 1)};
+        report.has_parts = true;
+        CellMerge one(family, std::move(report));
+        one.push_parts(static_cast<int>(rank), parts, rank == 2 ? 0 : 1'000'000);
+        merge.join(std::move(one));
+      }
+      // As it comes from another rank.
+      return CellMerge::unpack(merge.pack());
+    };
+    const std::string one_by_one = said_by(of(0, 5));
+    for (std::size_t one = 0; one <= 5; ++one) {
+      for (std::size_t other = one; other <= 5; ++other) {
+        CellMerge first = of(0, one);
+        CellMerge second = of(one, other);
+        second.join(of(other, 5));
+        first.join(CellMerge::unpack(second.pack()));
+        EXPECT_EQ(said_by(std::move(first)), one_by_one) << name_of(family) << ' ' << one << ' ' << other;
+      }
+    }
+  }
+}
+
+TEST(Merge, PartsComeWithTheReportWhereTheyAreSmallElseTheirRankKeepsThem) {
+  const auto merged_with = [](std::size_t most_bytes) {
+    CellReport report;
+    report.findings.channels.resize(3);
+    CellParts parts = take_parts(report, Family::flood);
+    CellMerge merge(Family::flood, std::move(report));
+    EXPECT_EQ(merge.push_parts(7, parts, most_bytes), most_bytes == 0);
+    EXPECT_EQ(parts.channels.size(), most_bytes == 0 ? 3U : 0U);
+    return merge;
+  };
+  EXPECT_EQ(merged_with(10'000).pushed_parts().at(0).channels.size(), 3U);
+  EXPECT_TRUE(merged_with(10'000).keepers().empty());
+  EXPECT_TRUE(merged_with(0).pushed_parts().empty());
+  EXPECT_EQ(merged_with(0).keepers().expanded(), std::vector<int>{7});
+}
+
 TEST(Merge, AReportSurvivesPacking) {
   CellReport report = flood_of({1, 2}, {3, 4});
   report.measured.batches = {{1, -7}};

@@ -30,8 +30,8 @@ TEST(Channel, AReportInManyPartsComesAsItWasSent) {
   CellReport report;
   report.measured.time_ns.resize(1000);
   std::iota(report.measured.time_ns.begin(), report.measured.time_ns.end(), 0);
-  if (channel.rank() == 1) return channel.send(0, report);
-  EXPECT_EQ(channel.receive<CellReport>(1).measured.time_ns, report.measured.time_ns);
+  if (channel.rank() == 1) return channel.send(0, CellMerge(Family::pair, report));
+  EXPECT_EQ(channel.receive<CellMerge>(1).finish().measured.time_ns, report.measured.time_ns);
 }
 
 TEST(Channel, AnotherMessageThanTheOneAwaitedNamesBothAndTheirRanks) {
@@ -42,10 +42,10 @@ TEST(Channel, AnotherMessageThanTheOneAwaitedNamesBothAndTheirRanks) {
     return channel.send(0, Measure{});
   }
   EXPECT_TRUE(problem_of([&] {
-                channel.receive<CellReport>(1);
+                channel.receive<CellMerge>(1);
               }).starts_with(R"(rank 0 awaited "report" from rank 1, which sent "parts" ()"));
   EXPECT_TRUE(problem_of([&] {
-                channel.receive_patiently<Begun, CellReport>(1);
+                channel.receive_patiently<Begun, CellMerge>(1);
               }).starts_with(R"(rank 0 awaited "congestor has begun" or "report" from rank 1, which sent "order to)"));
 }
 
@@ -72,7 +72,7 @@ TEST(Channel, BytesThatAreNoMessageAreRefusedWithTheRankTheyAreFrom) {
     return;
   }
   for (std::size_t i = 0; i < damaged.size(); ++i) {
-    const std::string problem = problem_of([&] { channel.receive<Measure, CellReport>(1); });
+    const std::string problem = problem_of([&] { channel.receive<Measure, CellMerge>(1); });
     EXPECT_TRUE(problem.starts_with("rank 0 cannot read what rank 1 sent: ")) << problem;
   }
 }
@@ -132,7 +132,7 @@ TEST(Channel, WhatAPatternLeftIsNeitherTakenForAnAgreementNorKept) {
 TEST(Channel, WhoWaitsForAnyMessageHearsThatTheLaunchHasEnded) {
   using Wait = std::function<void(const Channel&, const CellTeam&)>;
   const std::vector<Wait> waits{
-      [](const Channel& channel, const CellTeam&) { channel.receive<CellReport>(0); },
+      [](const Channel& channel, const CellTeam&) { channel.receive<CellMerge>(0); },
       [](const Channel& channel, const CellTeam&) { channel.receive_patiently<Measure, Finish>(0); },
       [](const Channel& channel, const CellTeam&) {
         while (!channel.try_receive<Stop>(0)) {

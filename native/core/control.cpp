@@ -319,6 +319,8 @@ void Control::tell_heard() const {
 bool Control::is_over() const {
   while (const std::optional<Told> told = take_told()) {
     if (const auto* end = std::get_if<EndNotice>(&told->message)) pass_on(*end);
+    // Who asks has not heard yet, where the news was to come by way of one that hangs, and is not to blame this rank.
+    if (std::holds_alternative<Asked>(told->message)) tell(told->from, Waits{});
     if (const auto* heard = std::get_if<EndHeard>(&told->message)) {
       Ending& ending = endings_[heard->ender];
       std::erase(ending.silent, told->from);

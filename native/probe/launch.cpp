@@ -434,7 +434,7 @@ ExitCode end_launch(Control& control, ExitCode exit, const std::string& cause) {
 
 }  // namespace
 
-Acquaintance make_acquainted(const Channel& channel, RankInfo own) {
+Acquaintance make_acquainted(const Channel& channel, const RankInfo& own) {
   Acquaintance all;
   for (RankInfo& rank : channel.gather(own)) all.ranks.push_back(std::move(rank.info));
   all.first_rank_on_host = channel.broadcast(hosts_of(all.ranks)).first_rank;

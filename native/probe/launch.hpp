@@ -91,7 +91,7 @@ struct Acquaintance {
   RankList first_rank_on_host;
 };
 /// Collective.
-Acquaintance make_acquainted(const Channel& channel, RankInfo own);
+Acquaintance make_acquainted(const Channel& channel, const RankInfo& own);
 
 /// Takes a rank's part of a cell, as CellRunner::run does.
 using RunCell = std::function<CellReport(const PlanProbe& probe, int ordinal, const std::function<bool()>& is_over)>;

@@ -6,31 +6,26 @@
 #include <thread>
 #include <vector>
 
+#include "tests/loopback.hpp"
 #include "transport/tcp.hpp"
 #include "transport/udp.hpp"
 
 namespace fabricbench {
 namespace {
 
-constexpr std::size_t round_trips = 40;
-constexpr std::size_t message_bytes = 100;
-
-Attachment over_the_loopback() {
-  Attachment attachment;
-  attachment.interface = find_interface("lo", std::nullopt);
-  return attachment;
-}
+constexpr std::size_t staged_trips = 40;
+constexpr std::size_t staged_bytes = 100;
 
 /// Round trips between two paths, of which the first of each batch of ten is kept on neither side.
 template <class Path>
 std::pair<StageReport, StageReport> ping_pong(Path& first, Path& second) {
   first.set_bound(1.0);
   second.set_bound(1.0);
-  second.begin_stages(round_trips);
-  first.begin_stages(round_trips);
+  second.begin_stages(staged_trips);
+  first.begin_stages(staged_trips);
   std::jthread following([&] {
-    std::vector<std::byte> message(message_bytes);
-    for (std::size_t i = 0; i < round_trips; ++i) {
+    std::vector<std::byte> message(staged_bytes);
+    for (std::size_t i = 0; i < staged_trips; ++i) {
       ASSERT_TRUE(second.receive(message));
       second.send(message);
       if (i % 10 == 0) continue;
@@ -38,9 +33,9 @@ std::pair<StageReport, StageReport> ping_pong(Path& first, Path& second) {
       second.settle();
     }
   });
-  const std::vector<std::byte> out(message_bytes, std::byte{1});
-  std::vector<std::byte> in(message_bytes);
-  for (std::size_t i = 0; i < round_trips; ++i) {
+  const std::vector<std::byte> out(staged_bytes, std::byte{1});
+  std::vector<std::byte> in(staged_bytes);
+  for (std::size_t i = 0; i < staged_trips; ++i) {
     first.settle();
     const std::uint64_t begin = KernelClock::now();
     first.send(out);
@@ -54,7 +49,7 @@ std::pair<StageReport, StageReport> ping_pong(Path& first, Path& second) {
 
 /// Every boundary of one end, in the order of time.
 void expect_in_order(const StageReport& report, bool leads) {
-  ASSERT_EQ(report.messages.size(), round_trips - round_trips / 10);
+  ASSERT_EQ(report.messages.size(), staged_trips - staged_trips / 10);
   EXPECT_FALSE(report.refused.contains("scheduled"));
   for (const StageStamps& one : report.messages) {
     EXPECT_NE(one.number % 10, 0);

@@ -1,21 +1,18 @@
 #include "transport/tcp.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <thread>
 #include <vector>
 
+#include "tests/loopback.hpp"
+
 namespace fabricbench {
 namespace {
 
 constexpr Secret of_the_path{0x0123456789abcdefU, 0xfedcba9876543210U};
-
-Attachment over_the_loopback() {
-  Attachment attachment;
-  attachment.interface = find_interface("lo", std::nullopt);
-  return attachment;
-}
 
 std::vector<std::byte> bytes_of(const Secret& secret) {
   std::vector<std::byte> bytes(sizeof secret);
@@ -96,6 +93,26 @@ TEST(Tcp, AStrangerWithAWrongSecretHalfOfItOrNoneIsTurnedAwayAndThePeerGetsIn) {
   first.send(sent);
   EXPECT_TRUE(second.receive(received));
   EXPECT_EQ(received, sent);
+}
+
+TEST(Tcp, APathThatIsCutLetsNeitherASenderWaitNorGoOn) {
+  const Attachment attachment = over_the_loopback();
+  Tcp<Receive::blocking> first(attachment, {.secret = of_the_path, .is_first = true});
+  Tcp<Receive::blocking> second(attachment, {.secret = of_the_path});
+  {
+    std::jthread accepting([&] { second.meet(first.address()); });
+    first.meet(second.address());
+  }
+  std::vector<std::byte> message(1U << 20U);
+  std::jthread cutting([&] {
+    EXPECT_TRUE(second.receive(message));
+    usleep(50'000);  // the sender has filled what the kernel holds, and sleeps
+    second.cut();
+  });
+  const std::vector<std::byte> sent(message.size());
+  const std::uint64_t begin = KernelClock::now();
+  EXPECT_THROW(for (;;) first.send(sent), Failure);
+  EXPECT_LT(KernelClock::now() - begin, std::uint64_t{5'000'000'000}) << "not by the bound of a silent peer";
 }
 
 TEST(Tcp, AStrangerWhoIsAloneThereEndsTheWaitAndNothingElse) {

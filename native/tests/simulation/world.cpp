@@ -110,7 +110,7 @@ struct World::Implementation {
 #if defined(__SANITIZE_ADDRESS__)
   void* fake_stack = nullptr;
   const void* bottom = nullptr;
-  std::size_t bytes = 0;
+  std::size_t bottom_bytes = 0;
 #endif
 
   Bytes shared(const std::string& bytes) {
@@ -272,7 +272,7 @@ void World::start(int rank) {
 
 void World::enter() {
 #if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_finish_switch_fiber(nullptr, &the_world->all_->bottom, &the_world->all_->bytes);
+  __sanitizer_finish_switch_fiber(nullptr, &the_world->all_->bottom, &the_world->all_->bottom_bytes);
 #endif
   World& world = *the_world;
   world.all_->body(std::make_unique<WorldTransport>(world, the_rank));
@@ -301,11 +301,11 @@ void World::suspend() {
   Rank& own = all_->ranks[static_cast<std::size_t>(the_rank)];
 #if defined(__SANITIZE_ADDRESS__)
   void* fake_stack = nullptr;
-  __sanitizer_start_switch_fiber(&fake_stack, all_->bottom, all_->bytes);
+  __sanitizer_start_switch_fiber(&fake_stack, all_->bottom, all_->bottom_bytes);
 #endif
   swapcontext(&own.context, &all_->scheduler);
 #if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_finish_switch_fiber(fake_stack, &all_->bottom, &all_->bytes);
+  __sanitizer_finish_switch_fiber(fake_stack, &all_->bottom, &all_->bottom_bytes);
 #endif
 }
 

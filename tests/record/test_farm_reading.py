@@ -88,7 +88,7 @@ def test_half_a_line_costs_that_line_only():
         ({8: {"attempts": 9}}, "the footer counts 9 attempts, 7 were read"),
         ({8: {"done": 4}}, "the footer counts 4 jobs done and 1 lost, 3 and 1 were read"),
         ({3: {"job": 0}}, "job 0 ends 2 times"),
-        ({3: {"is_last": False}}, "job 2 has no end, as 1 jobs in all"),
+        ({3: {"is_last": False}}, "job 2 has no end, as 1 job in all"),
     ],
 )
 def test_what_contradicts_the_footer_is_damage(changed: dict[int, dict[str, object]], reason: str):

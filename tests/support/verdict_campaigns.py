@@ -55,6 +55,7 @@ def _launches(drawn: Drawn, names: str) -> list[list[Any]]:
                     block=block,
                     fabric=name,
                     launch_id=f"b{block:02d}-{name}",
+                    directory=Path(f"b{block:02d}-{name}"),
                     position=place,
                     origin=origin,
                     proof=Proof.PROVEN,

@@ -163,7 +163,7 @@ def test_a_farm_of_which_no_job_is_done_has_failed_with_the_reason_told_most(tmp
     found = parsed(tmp_path, header + lost + footer)
     assert found.told.failed is not None
     assert found.told.failed.reason == (
-        "none of 1 jobs was done; 1 of 1 attempts: it ended with exit code 3; stderr ends: no such word"
+        "none of 1 job was done; 1 of 1 attempts: it ended with exit code 3; stderr ends: no such word"
     )
     assert (found.told.values["farm.jobs"], found.told.values["farm.lost"]) == (1, 1)
 

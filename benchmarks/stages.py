@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from fabricbench.analysis import analyse
 from fabricbench.analysis.findings import CellKey, Findings
-from fabricbench.analysis.findings.stages import Stage
+from fabricbench.analysis.findings.stages import Stage, StagedCell
 from fabricbench.analysis.sides import read_sides
 from fabricbench.analysis.stages import both_ways, stages_of_launch
 from fabricbench.campaign.plan import plan_run
@@ -34,7 +34,6 @@ from fabricbench.campaign.run import start_run
 from fabricbench.campaign.specification import Campaign, Experiment
 from fabricbench.campaign.venue import OwnLab
 from fabricbench.chapters.chapter import rows_of
-from fabricbench.chapters.stages import StagedCell
 from fabricbench.lab import parse_fabrics
 from fabricbench.model import Layer, Pattern, Receive
 from fabricbench.native import FOLDER_VARIABLE, native_file

@@ -43,7 +43,7 @@ class CellRunner::TurnWay {
         is_by_tree_(team.size() > TreePlace::largest_star && schedule.busy(0).size() > TreePlace::width) {}
 
   /// Whom this member tells of a turn, and then waits for.
-  std::vector<std::size_t> told_of(const Turn& turn) const {
+  std::vector<std::size_t> receivers_of(const Turn& turn) const {
     if (is_by_tree_) return below();
     if (team_.member() != 0) return {};
     std::vector<std::size_t> busy = schedule_.busy(turn.number);
@@ -51,14 +51,14 @@ class CellRunner::TurnWay {
     return busy;
   }
   /// Whom it tells that there are no more.
-  std::vector<std::size_t> told_at_end() const {
+  std::vector<std::size_t> receivers_of_end() const {
     if (is_by_tree_) return below();
     std::vector<std::size_t> others(team_.member() == 0 ? team_.size() - 1 : 0);
     std::iota(others.begin(), others.end(), 1);
     return others;
   }
   /// Who tells it; not of the first member.
-  std::size_t above() const { return is_by_tree_ ? place_.parent().value() : 0; }
+  std::size_t sender() const { return is_by_tree_ ? place_.parent().value() : 0; }
 
  private:
   std::vector<std::size_t> below() const {
@@ -106,27 +106,27 @@ void CellRunner::run_matrix(Cell& cell) {
 void CellRunner::direct_turns(Cell& cell, const PairSchedule& schedule) {
   const TurnWay way(cell.team, schedule);
   for (std::uint32_t turn = 0; turn < schedule.turns(); ++turn) take_turn(cell, schedule, way, {.number = turn});
-  for (const std::size_t member : way.told_at_end()) cell.team.tell(member, TurnsOver{});
+  for (const std::size_t member : way.receivers_of_end()) cell.team.tell(member, TurnsOver{});
 }
 
 void CellRunner::obey_turns(Cell& cell, const PairSchedule& schedule) {
   const TurnWay way(cell.team, schedule);
   for (;;) {
-    const auto order = cell.team.hear_patiently<Turn, TurnsOver>(way.above());
+    const auto order = cell.team.hear_patiently<Turn, TurnsOver>(way.sender());
     const auto* turn = std::get_if<Turn>(&order);
     if (turn == nullptr) break;
     take_turn(cell, schedule, way, *turn);
-    cell.team.tell(way.above(), TurnDone{});
+    cell.team.tell(way.sender(), TurnDone{});
   }
-  for (const std::size_t member : way.told_at_end()) cell.team.tell(member, TurnsOver{});
+  for (const std::size_t member : way.receivers_of_end()) cell.team.tell(member, TurnsOver{});
 }
 
 void CellRunner::take_turn(Cell& cell, const PairSchedule& schedule, const TurnWay& way, const Turn& turn) {
   const CellTeam& team = cell.team;
-  const std::vector<std::size_t> told = way.told_of(turn);
-  for (const std::size_t member : told) team.tell(member, turn);
+  const std::vector<std::size_t> receivers = way.receivers_of(turn);
+  for (const std::size_t member : receivers) team.tell(member, turn);
   if (const auto partner = schedule.partner(turn.number, team.member())) run_match(cell, *partner, turn.number);
-  for (const std::size_t member : told) team.hear<TurnDone>(member);
+  for (const std::size_t member : receivers) team.hear<TurnDone>(member);
 }
 
 void CellRunner::run_match(Cell& cell, std::size_t partner, std::size_t round) {

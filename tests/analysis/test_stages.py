@@ -9,10 +9,9 @@ import pytest
 
 from fabricbench.analysis import analyse
 from fabricbench.analysis.findings import Findings
-from fabricbench.analysis.findings.stages import Stage, Way
+from fabricbench.analysis.findings.stages import Stage, StagedCell, StageDifference, StageOnFabric, Way
 from fabricbench.chapters import stages
 from fabricbench.chapters.chapter import rows_of
-from fabricbench.chapters.stages import StagedCell, StageDifference, StageOnFabric
 from fabricbench.model import Layer, Pattern, Receive
 from support.stamps import Stamped
 from support.synthetic_run import WAY, SyntheticCell, stamped_run, write_synthetic_run
@@ -94,6 +93,12 @@ def test_a_difference_between_fabrics_is_placed_where_it_is(tmp_path: Path):
     assert "more between the hosts" in sentence
     assert "the stage that differs most is wire, by 50." in sentence
     assert findings.headline.detail.endswith(sentence)
+
+
+def test_between_hosts_with_clocks_of_their_own_it_is_said_as_well_how_much_passes_there(tmp_path: Path):
+    findings = run_of(tmp_path, fast=Stamped(WAY, WAY), slow=Stamped(SLOWER, SLOWER))
+    (sentence,) = [line for line in stages.CHAPTER.lines(findings) if "longer on slow than on fast" in line]
+    assert "the stage that differs most is driver, wire and switch, by 50." in sentence
 
 
 def test_stamped_cells_enter_no_comparison_and_their_cost_is_told(tmp_path: Path):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from fabricbench.analysis import analyse
-from fabricbench.analysis.findings.stages import Stage
+from fabricbench.analysis.findings.stages import Stage, StagedCell, StageDifference
 from fabricbench.analysis.sides import read_sides
 from fabricbench.campaign import start
 from fabricbench.campaign.events import Event, LaunchFinished, Notice
@@ -22,7 +22,6 @@ from fabricbench.campaign.run_directory import RunDirectory
 from fabricbench.campaign.specification import Campaign, Experiment
 from fabricbench.campaign.venue import OwnLab, Standing
 from fabricbench.chapters.chapter import rows_of
-from fabricbench.chapters.stages import StagedCell, StageDifference
 from fabricbench.errors import EnvironmentLacks, RunIncomplete
 from fabricbench.lab import Lab, lab_support, parse_fabrics
 from fabricbench.launch.lab import LabLauncher

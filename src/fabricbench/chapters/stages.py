@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from fabricbench.analysis.findings import CellKey, Findings, Interval
-from fabricbench.analysis.findings.stages import BETWEEN_HOSTS, Parts, Stage, Way
+from fabricbench.analysis.findings.stages import (
+    TOLERANCE,
+    Parts,
+    Stage,
+    StagedCell,
+    StageDifference,
+    StageOnFabric,
+    Way,
+)
 from fabricbench.analysis.material import Material
-from fabricbench.analysis.measured import Side, in_order
-from fabricbench.analysis.stages import StagesOfCell, both_ways, read_stages
-from fabricbench.analysis.summary import over_launches
+from fabricbench.analysis.measured import in_order
+from fabricbench.analysis.stage_rows import stage_differences, stage_rows, staged_cell
+from fabricbench.analysis.stages import read_stages
 from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, rows_of
-from fabricbench.model import Metric, Model
+from fabricbench.model import Metric
 from fabricbench.quantity import count, enumeration
 from fabricbench.report.drawing.axes import TIME_LABELS, colour_channel
 from fabricbench.report.drawing.figure import Figure, Panel, Spec, mark, median_note, origin_note, sentences, tooltip
@@ -30,13 +35,9 @@ from fabricbench.report.words import (
 )
 from fabricbench.table import Table, table
 
-Floats = NDArray[np.float64]
 TRIP = Metric.ROUND_TRIP_TIME
 STAGES, CELLS, DIFFERENCES = "stages", "stage-cells", "stage-differences"
 ROW_HEIGHT = 18
-TOLERANCE = 0.02
-"""Of a round trip by the application's own clock: a message whose stages add up to that within this is accounted for."""
-TIER = "user"
 BOUNDARY_WORDS = {
     "before": "when the application called to send it",
     "scheduled": "when it entered the queueing discipline",
@@ -61,60 +62,6 @@ shows.
 """
 
 
-class StageOnFabric(Model):
-    """A stage, or several whose boundaries nobody saw, on a fabric: its share of the round trip, and its time in ns.
-
-    `way` says on which way: there, at the peer, back, or both ways together, which tables show. `lower` is that of the lower
-    quartile of each launch, which what interrupts a host moves less.
-    """
-
-    fabric: str
-    key: CellKey
-    place: int
-    parts: tuple[Stage, ...]
-    way: Way
-    median: Interval
-    lower: Interval
-    share: float
-
-
-class StagedCell(Model):
-    """A test whose stages were measured on a fabric. Of its `messages` were `complete` those of which no boundary is `missing`.
-
-    `within` is the share of complete messages whose stages add up to the application's own time within TOLERANCE. `refused` has
-    boundaries that hosts do not show, and why. `stamped` is the round trip with stamps, `plain` without; `cost` the difference.
-    """
-
-    fabric: str
-    key: CellKey
-    tier: str
-    launches: int
-    messages: int
-    complete: int
-    missing: dict[str, int]
-    within: float
-    refused: dict[str, tuple[str, ...]]
-    has_switch: bool
-    stamped: Interval
-    plain: Interval | None
-    cost: Interval | None
-    between: Interval
-
-
-class StageDifference(Model):
-    """How much longer a stage takes on fabric B than on A, ns, by launches of the same blocks.
-
-    Without `parts` it is the whole round trip; `is_between` is all that passes between the hosts.
-    """
-
-    fabric_a: str
-    fabric_b: str
-    key: CellKey
-    parts: tuple[Stage, ...] = ()
-    is_between: bool = False
-    difference: Interval
-
-
 def find(material: Material) -> Found:
     """Return the stages of each test that was stamped, and what differs between each two fabrics."""
     read = {side.name: (side, read_stages(side)) for side in material.sides if side.stamped}
@@ -122,10 +69,10 @@ def find(material: Material) -> Found:
         row
         for side, cells in read.values()
         for key in sorted(cells, key=in_order)
-        for row in _stages(side, cells[key], material.confidence)
+        for row in stage_rows(side, cells[key], material.confidence)
     ]
     told = [
-        _cell(side, cells[key], material.confidence)
+        staged_cell(side, cells[key], material.confidence)
         for side, cells in read.values()
         for key in sorted(cells, key=in_order)
     ]
@@ -133,113 +80,9 @@ def find(material: Material) -> Found:
         row
         for pairing in material.pairings
         if pairing.is_paired and pairing.a.name in read and pairing.b.name in read
-        for row in _differences(read[pairing.a.name], read[pairing.b.name], material.confidence)
+        for row in stage_differences(read[pairing.a.name], read[pairing.b.name], material.confidence)
     ]
     return {STAGES: tuple(stages), CELLS: tuple(told), DIFFERENCES: tuple(differences)}
-
-
-def _over(side: Side, cell: StagesOfCell, value: Mapping[int, float]) -> Floats:
-    """Return a value of each launch of a side, NaN where a launch has none."""
-    return np.array(
-        [value.get(index, np.nan) if index in cell.launches else np.nan for index in range(len(side.blocks))]
-    )
-
-
-def _stages(side: Side, cell: StagesOfCell, confidence: float) -> Iterator[StageOnFabric]:
-    rows: dict[tuple[Parts, Way], tuple[dict[int, float], dict[int, float], dict[int, float]]] = {}
-    for index, launch in cell.launches.items():
-        whole = float(np.median(launch.round_trip))
-        both = {(parts, Way.BOTH): values for parts, values in both_ways(launch).items()}
-        for name, values in {**launch.values, **both}.items():
-            median, lower, share = rows.setdefault(name, ({}, {}, {}))
-            median[index], lower[index] = float(np.median(values)), float(np.quantile(values, 0.25))
-            share[index] = median[index] / whole
-    order = list(Stage)
-    for (parts, way), (median, lower, share) in rows.items():
-        of_median, of_lower = (over_launches(_over(side, cell, one), confidence) for one in (median, lower))
-        if of_median is None or of_lower is None:
-            continue
-        yield StageOnFabric(
-            fabric=side.name,
-            key=cell.key,
-            place=order.index(parts[0]),
-            parts=parts,
-            way=way,
-            median=of_median,
-            lower=of_lower,
-            share=float(np.median(list(share.values()))),
-        )
-
-
-def _cell(side: Side, cell: StagesOfCell, confidence: float) -> StagedCell:
-    launches = cell.launches.values()
-    rest = (Stage.REST,), Way.BACK
-    within = [np.abs(one.values[rest]) <= TOLERANCE * one.round_trip for one in launches]
-    missing: dict[str, int] = {}
-    for name, number in (item for one in launches for item in one.missing.items()):
-        missing[name] = missing.get(name, 0) + number
-    stamped, plain = side.stamped[cell.key].launch_values, side.cells.get(cell.key)
-    between = over_launches(
-        _over(side, cell, {index: float(np.median(one.between)) for index, one in cell.launches.items()}), confidence
-    )
-    whole = over_launches(stamped, confidence)
-    assert between is not None  # noqa: S101 - a cell without a launch was not read
-    assert whole is not None  # noqa: S101
-    return StagedCell(
-        fabric=side.name,
-        key=cell.key,
-        tier=TIER,
-        launches=len(cell.launches),
-        messages=sum(one.messages for one in launches),
-        complete=sum(one.complete for one in launches),
-        missing=missing,
-        within=float(np.mean(np.concatenate(within))),
-        refused={boundary: tuple(sorted(reasons)) for boundary, reasons in sorted(cell.refused.items())},
-        has_switch=all(one.has_switch for one in launches),
-        stamped=whole,
-        plain=None if plain is None else over_launches(plain.launch_values, confidence),
-        cost=None if plain is None else over_launches(stamped - plain.launch_values, confidence),
-        between=between,
-    )
-
-
-Read = tuple[Side, Mapping[CellKey, StagesOfCell]]
-
-
-def _differences(a: Read, b: Read, confidence: float) -> Iterator[StageDifference]:
-    """Yield what differs between two fabrics that were measured in the same blocks: stages that both have, and the whole."""
-    (side_a, cells_a), (side_b, cells_b) = a, b
-    for key in sorted(set(cells_a) & set(cells_b), key=in_order):
-        of_a, of_b = (_medians(side, cells[key]) for side, cells in (a, b))
-        for parts in of_a:
-            if parts not in of_b:
-                continue
-            shared = sorted(set(of_a[parts]) & set(of_b[parts]))
-            grown = np.array([of_b[parts][block] - of_a[parts][block] for block in shared])
-            found = over_launches(grown, confidence)
-            if found is not None:
-                yield StageDifference(
-                    fabric_a=side_a.name,
-                    fabric_b=side_b.name,
-                    key=key,
-                    parts=() if parts in (WHOLE, BETWEEN) else parts,
-                    is_between=parts is BETWEEN,
-                    difference=found,
-                )
-
-
-WHOLE: Parts = ()
-BETWEEN: Parts = BETWEEN_HOSTS
-
-
-def _medians(side: Side, cell: StagesOfCell) -> dict[Parts, dict[int, float]]:
-    """Return the medians of each launch, by block: of each stage both ways, of all between the hosts, and of the round trip."""
-    found: dict[Parts, dict[int, float]] = {}
-    for index, launch in cell.launches.items():
-        stages = {**both_ways(launch), BETWEEN: launch.between, WHOLE: launch.round_trip}
-        for parts, values in stages.items():
-            found.setdefault(parts, {})[side.blocks[index]] = float(np.median(values))
-    return found
 
 
 def stage_words(parts: Sequence[Stage]) -> str:

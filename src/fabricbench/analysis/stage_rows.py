@@ -1,0 +1,131 @@
+"""What the stages of round trips come to: on each fabric over its launches, and between two fabrics over their blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabricbench.analysis.findings import CellKey
+from fabricbench.analysis.findings.stages import (
+    TOLERANCE,
+    Parts,
+    Stage,
+    StagedCell,
+    StageDifference,
+    StageOnFabric,
+    Way,
+)
+from fabricbench.analysis.measured import Side, in_order
+from fabricbench.analysis.stages import StagesOfCell, both_ways
+from fabricbench.analysis.summary import over_launches
+
+Floats = NDArray[np.float64]
+TIER = "user"
+"""By what right the boundaries are seen: any user's."""
+
+
+def _over(side: Side, cell: StagesOfCell, value: Mapping[int, float]) -> Floats:
+    """Return a value of each launch of a side, NaN where a launch has none."""
+    return np.array(
+        [value.get(index, np.nan) if index in cell.launches else np.nan for index in range(len(side.blocks))]
+    )
+
+
+def stage_rows(side: Side, cell: StagesOfCell, confidence: float) -> Iterator[StageOnFabric]:
+    """Yield each stage of a test on a fabric, on each way and both together."""
+    rows: dict[tuple[Parts, Way], tuple[dict[int, float], dict[int, float], dict[int, float]]] = {}
+    for index, launch in cell.launches.items():
+        whole = float(np.median(launch.round_trip))
+        both = {(parts, Way.BOTH): values for parts, values in both_ways(launch).items()}
+        for name, values in {**launch.values, **both}.items():
+            median, lower, share = rows.setdefault(name, ({}, {}, {}))
+            median[index], lower[index] = float(np.median(values)), float(np.quantile(values, 0.25))
+            share[index] = median[index] / whole
+    order = list(Stage)
+    for (parts, way), (median, lower, share) in rows.items():
+        of_median, of_lower = (over_launches(_over(side, cell, one), confidence) for one in (median, lower))
+        if of_median is None or of_lower is None:
+            continue
+        yield StageOnFabric(
+            fabric=side.name,
+            key=cell.key,
+            place=order.index(parts[0]),
+            parts=parts,
+            way=way,
+            median=of_median,
+            lower=of_lower,
+            share=float(np.median(list(share.values()))),
+        )
+
+
+def staged_cell(side: Side, cell: StagesOfCell, confidence: float) -> StagedCell:
+    """Return what is known of the messages of a test on a fabric."""
+    launches = cell.launches.values()
+    rest = (Stage.REST,), Way.BACK
+    within = [np.abs(one.values[rest]) <= TOLERANCE * one.round_trip for one in launches]
+    missing: dict[str, int] = {}
+    for name, number in (item for one in launches for item in one.missing.items()):
+        missing[name] = missing.get(name, 0) + number
+    stamped, plain = side.stamped[cell.key].launch_values, side.cells.get(cell.key)
+    between = over_launches(
+        _over(side, cell, {index: float(np.median(one.between)) for index, one in cell.launches.items()}), confidence
+    )
+    whole = over_launches(stamped, confidence)
+    assert between is not None  # noqa: S101 - a cell without a launch was not read
+    assert whole is not None  # noqa: S101
+    return StagedCell(
+        fabric=side.name,
+        key=cell.key,
+        tier=TIER,
+        launches=len(cell.launches),
+        messages=sum(one.messages for one in launches),
+        complete=sum(one.complete for one in launches),
+        missing=missing,
+        within=float(np.mean(np.concatenate(within))),
+        refused={boundary: tuple(sorted(reasons)) for boundary, reasons in sorted(cell.refused.items())},
+        has_switch=all(one.has_switch for one in launches),
+        stamped=whole,
+        plain=None if plain is None else over_launches(plain.launch_values, confidence),
+        cost=None if plain is None else over_launches(stamped - plain.launch_values, confidence),
+        between=between,
+    )
+
+
+Read = tuple[Side, Mapping[CellKey, StagesOfCell]]
+"""A side, and the stages of its tests."""
+
+
+def stage_differences(a: Read, b: Read, confidence: float) -> Iterator[StageDifference]:
+    """Yield what differs between two fabrics that were measured in the same blocks: stages that both have, and the whole."""
+    (side_a, cells_a), (side_b, cells_b) = a, b
+    for key in sorted(set(cells_a) & set(cells_b), key=in_order):
+        of_a, of_b = (_medians(side, cells[key]) for side, cells in (a, b))
+        for what in of_a:
+            shared = sorted(set(of_a[what]) & set(of_b.get(what, {})))
+            grown = np.array([of_b[what][block] - of_a[what][block] for block in shared])
+            found = over_launches(grown, confidence)
+            if found is not None:
+                parts, is_between = what
+                yield StageDifference(
+                    fabric_a=side_a.name,
+                    fabric_b=side_b.name,
+                    key=key,
+                    parts=parts,
+                    is_between=is_between,
+                    difference=found,
+                )
+
+
+def _medians(side: Side, cell: StagesOfCell) -> dict[tuple[Parts, bool], dict[int, float]]:
+    """Return the medians of each launch, by block: of each stage both ways, and without parts of the whole and all between hosts.
+
+    Each goes by its parts, and whether it is all that passes between the hosts.
+    """
+    found: dict[tuple[Parts, bool], dict[int, float]] = {}
+    for index, launch in cell.launches.items():
+        stages = {(parts, False): values for parts, values in both_ways(launch).items()}
+        for what, values in {**stages, ((), True): launch.between, ((), False): launch.round_trip}.items():
+            found.setdefault(what, {})[side.blocks[index]] = float(np.median(values))
+    return found

@@ -30,7 +30,7 @@ from fabricbench.quantity import count, format_duration, format_seconds
 from fabricbench.testbed.model import Fabric
 
 ENOUGH_BLOCKS = 6
-"""With fewer pairs than six a sign or rank test cannot reach 5 % on both sides (2 / 2^6 = 3 %)."""
+"""With fewer pairs than six a sign or rank test cannot reach 5 % on both sides (2 / 2^6 = 3 %), which leaves a verdict to the means."""
 
 MOST_FILLED_BLOCKS = 100
 """A budget is not filled beyond this: after a hundred launches, what differs from day to day matters more than one launch more
@@ -113,7 +113,7 @@ def fit_budget(
     if is_blocks_fixed:
         kept = blocks
     else:
-        # Cells below their best length tell less for the time, so blocks go first; but with less than six nothing is told at all.
+        # Cells below their best length tell less for the time, so blocks go first; but with less than six little is told.
         kept = max(int(budget_seconds // block_seconds(wanted)), min(fitting, blocks, ENOUGH_BLOCKS))
         kept = min(kept, max(blocks, MOST_FILLED_BLOCKS))
 
@@ -201,6 +201,4 @@ def _notes(
         notes.append(f"{count(kept, 'block')} instead of {asked} to {'fit' if kept < asked else 'use'} {budget}")
     if kept == MOST_FILLED_BLOCKS > asked:
         notes.append(f"no more than {kept} blocks fill a budget: runs of other days tell more than a longer one")
-    if kept < min(asked, ENOUGH_BLOCKS):
-        notes.append(f"fewer than {ENOUGH_BLOCKS} blocks: no verdict but `not enough data` is to be expected")
     return notes

@@ -30,7 +30,7 @@ from fabricbench.quantity import count, format_duration, format_seconds
 from fabricbench.testbed.model import Fabric
 
 ENOUGH_BLOCKS = 6
-"""With fewer pairs than six a sign or rank test cannot reach 5 % on both sides (2 / 2^6 = 3 %), which leaves a verdict to the means."""
+"""With fewer pairs than six a sign or rank test cannot reach 5 % on both sides (2 / 2^6 = 3 %): a verdict is left to the means."""
 
 MOST_FILLED_BLOCKS = 100
 """A budget is not filled beyond this: after a hundred launches, what differs from day to day matters more than one launch more

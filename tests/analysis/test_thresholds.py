@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fabricbench.analysis.curves import curves_of, log_time
+from fabricbench.analysis.curves import log_time, measured_curves
 from fabricbench.analysis.findings.thresholds import ThresholdKind
 from fabricbench.analysis.measured import Side
 from fabricbench.analysis.sides import read_sides
@@ -40,7 +40,7 @@ def side(tmp_path_factory: pytest.TempPathFactory) -> Side:
 
 
 def test_curves_are_of_one_layer_and_pattern_each_in_the_order_of_sizes(side: Side):
-    found = {(one.key.layer, one.key.pattern): one for one in curves_of(side)}
+    found = {(one.key.layer, one.key.pattern): one for one in measured_curves(side)}
     assert found.keys() == {
         (Layer.TCP, Pattern.PINGPONG),
         (Layer.MPI, Pattern.PINGPONG),
@@ -53,12 +53,12 @@ def test_curves_are_of_one_layer_and_pattern_each_in_the_order_of_sizes(side: Si
 
 
 def test_first_packets_become_full_where_their_payload_ends(side: Side):
-    curve = next(one for one in curves_of(side) if one.key.layer is Layer.TCP)
+    curve = next(one for one in measured_curves(side) if one.key.layer is Layer.TCP)
     assert curve.is_expected.tolist() == [False, True, True, True, False]
 
 
 def test_packets_pages_and_buffers_lie_where_they_are(side: Side):
-    curve = next(one for one in curves_of(side) if one.key.layer is Layer.TCP)
+    curve = next(one for one in measured_curves(side) if one.key.layer is Layer.TCP)
 
     def between(low: int, high: int) -> list[tuple[ThresholdKind, int]]:
         return [(one.kind, one.bytes) for one in thresholds_between(curve, low, high)]
@@ -73,7 +73,7 @@ def test_packets_pages_and_buffers_lie_where_they_are(side: Side):
 
 
 def test_usual_eager_limits_are_those_of_the_library_that_the_ranks_told(side: Side):
-    curve = next(one for one in curves_of(side) if one.key.layer is Layer.MPI)
+    curve = next(one for one in measured_curves(side) if one.key.layer is Layer.MPI)
     header = side.launches[0].summary.header
     assert header is not None
     object.__setattr__(header, "mpi_library", "Open MPI v5.0.6, package: ...")

@@ -66,7 +66,10 @@ class MeasuredCurve:
         return (self.sizes[:-1] < high) & (self.sizes[1:] >= low)
 
 
-def curves_of(side: Side, patterns: Collection[object] | None = None) -> Iterator[MeasuredCurve]:
+CurveWithAnomalies = tuple[MeasuredCurve, tuple[Anomaly, ...]]
+
+
+def measured_curves(side: Side, patterns: Collection[object] | None = None) -> Iterator[MeasuredCurve]:
     """Yield the curves of a side, but over memory and beside a congestor; of `patterns` alone where they are given.
 
     Values that cannot be are left out.
@@ -84,9 +87,11 @@ def curves_of(side: Side, patterns: Collection[object] | None = None) -> Iterato
         yield MeasuredCurve(side, key, tuple(sorted(cells, key=lambda cell: cell.key.message_bytes)))
 
 
-def anomalies_of(curves: Sequence[MeasuredCurve], margin: float, level: float) -> list[list[Anomaly]]:
-    """Return the anomalies of each curve, those of all of them named together at `level` (an error: 0.05)."""
-    return anomalies([plain(one) for one in curves], margin, level)
+def curves_with_anomalies(sides: Sequence[Side], margin: float, level: float) -> tuple[CurveWithAnomalies, ...]:
+    """Return every curve of some sides with its anomalies, those of all of them named together at `level` (an error: 0.05)."""
+    curves = [curve for side in sides for curve in measured_curves(side)]
+    found = anomalies([plain(one) for one in curves], margin, level)
+    return tuple((curve, tuple(of_curve)) for curve, of_curve in zip(curves, found, strict=True))
 
 
 def plain(curve: MeasuredCurve) -> Curve:

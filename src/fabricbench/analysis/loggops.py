@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fabricbench.analysis.curves import MeasuredCurve, anomalies_of, curves_of, log_time
+from fabricbench.analysis.curves import CurveWithAnomalies, MeasuredCurve, log_time, measured_curves
 from fabricbench.analysis.findings import CellKey, Interval
 from fabricbench.analysis.findings.loggops import CurveFit, CurvePiece, FitOf, LogGops, Penalty, ProtocolSwitch
 from fabricbench.analysis.measured import CellMeasured, Side
@@ -58,16 +58,12 @@ class Fits:
     """With the indices of the first sizes after jumps."""
 
 
-def fits_of(sides: Sequence[Side], margin: float, level: float, confidence: float) -> list[Fits]:
+def fits_of(sides: Sequence[Side], curves: Sequence[CurveWithAnomalies], confidence: float) -> list[Fits]:
     """Return the curves of every side in pieces, which end where time jumps up for good (`statistics.curves`)."""
     found: list[Fits] = []
-    curves = [curve for side in sides for curve in curves_of(side)]
-    if not any(curve.key.pattern in OF and len(curve.cells) >= FEWEST_SIZES for curve in curves):
-        return []
-    odd = anomalies_of(curves, margin, level)
     for side in sides:
         mine: dict[CellKey, tuple[MeasuredCurve, Pieces, tuple[int, ...]]] = {}
-        for curve, anomalies in zip(curves, odd, strict=True):
+        for curve, anomalies in curves:
             if curve.side is not side or curve.key.pattern not in OF or len(curve.cells) < FEWEST_SIZES:
                 continue
             jumps = tuple(one.last for one in anomalies if one.kind is Kind.JUMP)
@@ -140,7 +136,7 @@ def _told(one: Interval) -> Interval | None:
 
 def penalties(side: Side, confidence: float) -> Iterator[Penalty]:
     """Yield how many times as long messages take in company as alone, of each size that was measured both ways."""
-    cells = {cell.key: cell for curve in curves_of(side, {*COMPANY, *COMPANY.values()}) for cell in curve.cells}
+    cells = {cell.key: cell for curve in measured_curves(side, {*COMPANY, *COMPANY.values()}) for cell in curve.cells}
     for key, cell in cells.items():
         alone = COMPANY.get(key.pattern)
         beside = None if alone is None else _alone(cells, key, alone)

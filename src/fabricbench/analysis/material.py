@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
+from fabricbench.analysis.curves import CurveWithAnomalies, curves_with_anomalies
 from fabricbench.analysis.findings import (
     Caution,
     Comparison,
@@ -43,6 +45,11 @@ class Material:
     decision: DecisionTable | None = None
     maps: Sequence[NetworkMap] = ()
     trend: Trend | None = None
+
+    @cached_property
+    def curves(self) -> tuple[CurveWithAnomalies, ...]:
+        """Every curve over message size with its anomalies, which more than one chapter looks at."""
+        return curves_with_anomalies(self.sides, self.margin, 1.0 - self.level)
 
 
 def warn(severity: Severity, subject: str, text: str) -> Caution:

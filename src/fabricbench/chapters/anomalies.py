@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fabricbench.analysis.curves import MeasuredCurve, anomalies_of, curves_of, plain
+from fabricbench.analysis.curves import MeasuredCurve, plain
 from fabricbench.analysis.findings import CellKey, CellSummary, Findings, Interval
 from fabricbench.analysis.findings.thresholds import Threshold, ThresholdKind
 from fabricbench.analysis.headline import sizes_inside
@@ -104,14 +104,9 @@ class CurveAnomaly(Model):
 
 def find(material: Material) -> Found:
     """Return the anomalies of every curve, the one that costs most first."""
-    curves = [curve for side in material.sides for curve in curves_of(side)]
-    found = anomalies_of(curves, material.margin, 1.0 - material.level)
-    tests = number_of_tests([plain(one) for one in curves]) if any(found) else 0
-    rows = [
-        _row(curve, one, tests, material.confidence)
-        for curve, of_curve in zip(curves, found, strict=True)
-        for one in of_curve
-    ]
+    found = any(anomalies for _, anomalies in material.curves)
+    tests = number_of_tests([plain(curve) for curve, _ in material.curves]) if found else 0
+    rows = [_row(curve, one, tests, material.confidence) for curve, anomalies in material.curves for one in anomalies]
     return {NAME: tuple(sorted(rows, key=lambda row: -abs(row.excess.value)))}
 
 

@@ -40,7 +40,7 @@ TIME, RATE = Metric.ROUND_TRIP_TIME, Metric.THROUGHPUT
 
 def find(material: Material) -> Found:
     """Return the parameters of each layer with a curve of ping-pongs, every fitted curve, and what messages take in company."""
-    fits = fits_of(material.sides, material.margin, 1.0 - material.level, material.confidence)
+    fits = fits_of(material.sides, material.curves, material.confidence)
     return {
         NAME: tuple(row for one in fits for row in parameters(one, material.confidence)),
         FITS: tuple(row for one in fits for row in curve_fits(one)),

@@ -146,3 +146,16 @@ def test_of_few_sizes_there_is_no_chapter_and_no_file(tmp_path: Path):
     assert not {loggops.NAME, loggops.FITS} & few.chapters.keys()
     with pytest.raises(UsageError, match="hold no LogGOPS parameters"):
         loggops.as_json(few)
+
+
+def test_a_fit_that_no_wire_could_be_is_told_as_such_and_columns_that_tell_nothing_are_left_out(tmp_path: Path):
+    cells = [
+        SyntheticCell(Layer.TCP, Pattern.PINGPONG, size, {"net": 2 * one_way(Layer.TCP, size)}, samples=30, warmup=2)
+        for size in SIZES
+    ]
+    testbed = synthetic_testbed({"net": 0.8e9})  # 9 ns for each byte are 889 Mbit/s
+    run = write_synthetic_run(tmp_path, cells=cells, blocks=8, noise=Noise(launch=0.01, sample=0.01), testbed=testbed)
+    ((_, made), *_) = loggops.CHAPTER.tables_with_rows(analyse([run]))
+    assert "1/G, streamed" not in made.columns
+    (lone,) = (row[made.columns.index("1/G, lone")] for row in made.rows)
+    assert lone.endswith("(beyond the wire)")

@@ -23,6 +23,7 @@ from fabricbench.report.words import (
     probe_words,
     share_words,
     size_words,
+    struck_words,
     value_words,
 )
 from fabricbench.table import Table, table
@@ -55,6 +56,7 @@ def tables(findings: Findings) -> NamedTables:
 
 def _parameter_table(findings: Findings) -> Table:
     found = sorted(rows_of(findings, NAME, LogGops), key=lambda one: in_report_order(one.key))
+    rates = line_rates(findings)
     rows = [
         (
             _layer(one.key),
@@ -62,8 +64,8 @@ def _parameter_table(findings: Findings) -> Table:
             _at_most(one.latency_and_overheads),
             _gap(one),
             NOTHING if one.overhead_most is None else value_words(TIME, one.overhead_most),
-            _rate(one.per_byte),
-            _rate(one.per_byte_lone),
+            _rate(one.per_byte, rates.get(one.fabric)),
+            _rate(one.per_byte_lone, rates.get(one.fabric)),
             ", ".join(f"{size_words(each.first_bytes)} to {size_words(each.last_bytes)}" for each in one.switches)
             or NOTHING,
             share_words(one.typical_misfit),
@@ -83,9 +85,11 @@ def _parameter_table(findings: Findings) -> Table:
         "Misfit, typical",
         "Misfit, worst",
     )
-    spare = ("Misfit, typical", "o at most", "Switches", "1/G, lone")
+    spare = ("Misfit, typical", "o at most", "Switches", "Misfit, worst", "1/G, lone")
     made = table(columns, rows, range(2, 10), spare=spare, result="L + 2o")
-    return made.without(1) if len(findings.fabrics) == 1 else made
+    is_told = [any(row[index] != NOTHING for row in made.rows) for index in range(len(columns))]
+    is_told[1] = len(findings.fabrics) > 1
+    return made.only([index for index, is_kept in enumerate(is_told) if is_kept])
 
 
 def _layer(key: CellKey) -> str:
@@ -105,14 +109,22 @@ def _at_most(one: Interval | None) -> str:
     return f"at most {value_words(TIME, one.high)}" if one.low == 0.0 and one.high else interval_words(TIME, one)
 
 
-def _rate(per_byte: Interval | None) -> str:
-    """Return what a time for each byte carries; of one that may be 0 at least."""
+def line_rates(findings: Findings) -> dict[str, float | None]:
+    """Return the line rate of each fabric, bit/s; None where it is not known."""
+    return {one.name: one.line_rate_bit_s for one in findings.fabrics}
+
+
+def _rate(per_byte: Interval | None, line_rate_bit_s: float | None) -> str:
+    """Return what a time for each byte carries, of one that may be 0 at least; a fit that no wire could be is told as such."""
     if per_byte is None or (not per_byte.value and not per_byte.high):
         return NOTHING
     if per_byte.low == 0.0 and per_byte.high:
         return f"at least {value_words(RATE, 8e9 / per_byte.high)}"
     low, high = (None if not end else 8e9 / end for end in (per_byte.high, per_byte.low))
-    return interval_words(RATE, Interval(value=8e9 / per_byte.value, low=low, high=high))
+    rate_bit_s = 8e9 / per_byte.value
+    is_beyond_wire = line_rate_bit_s is not None and rate_bit_s > line_rate_bit_s
+    text = interval_words(RATE, Interval(value=rate_bit_s, low=low, high=high))
+    return struck_words(text, is_impossible=False, is_beyond_wire=is_beyond_wire)
 
 
 def _penalty_table(findings: Findings) -> Table:
@@ -144,15 +156,16 @@ def lines(findings: Findings) -> Sequence[str]:
         known = top.get(one.fabric)
         if known is None or _height(one) > _height(known):
             top[one.fabric] = one
-    return [_line(one) for one in top.values()]
+    rates = line_rates(findings)
+    return [_line(one, rates.get(one.fabric)) for one in top.values()]
 
 
 def _height(one: LogGops) -> int:
     return list(Layer).index(one.key.layer)
 
 
-def _line(one: LogGops) -> str:
-    each = _rate(one.per_byte_lone)
+def _line(one: LogGops, line_rate_bit_s: float | None) -> str:
+    each = _rate(one.per_byte_lone, line_rate_bit_s)
     carried = "" if each == NOTHING else f", and its bytes {each}"
     held = ""
     if one.typical_misfit is not None:

@@ -16,15 +16,17 @@ from fabricbench.model import Layer, Metric
 from fabricbench.report.words import (
     NOTHING,
     PATTERN_WORDS,
+    WithInterval,
     factor_words,
     in_report_order,
+    interval_parts,
     interval_words,
     layer_words,
     probe_words,
     share_words,
     size_words,
-    struck_words,
     value_words,
+    wire_remark,
 )
 from fabricbench.table import Table, table
 
@@ -123,8 +125,9 @@ def _rate(per_byte: Interval | None, line_rate_bit_s: float | None) -> str:
     low, high = (None if not end else 8e9 / end for end in (per_byte.high, per_byte.low))
     rate_bit_s = 8e9 / per_byte.value
     is_beyond_wire = line_rate_bit_s is not None and rate_bit_s > line_rate_bit_s
-    text = interval_words(RATE, Interval(value=rate_bit_s, low=low, high=high))
-    return struck_words(text, is_impossible=False, is_beyond_wire=is_beyond_wire)
+    parts = interval_parts(RATE, Interval(value=rate_bit_s, low=low, high=high))
+    remark = wire_remark(is_impossible=False, is_beyond_wire=is_beyond_wire)
+    return WithInterval(f"{parts.value}, {remark}", parts.interval) if remark else parts
 
 
 def _penalty_table(findings: Findings) -> Table:

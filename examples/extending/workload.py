@@ -3,48 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Literal
+from typing import Annotated, Literal
 
 from fabricbench.native import native_file
 from fabricbench.record.workload_cells import Failed, Figure
 from fabricbench.workload import counted
-from fabricbench.workload.adapter import (
-    Kind,
-    LeftOut,
-    Output,
-    Parameters,
-    Parsed,
-    Place,
-    Ranks,
-    Seats,
-    Start,
-    WorkloadTable,
-    launch_name,
-    named,
-    seated,
-    told_outside,
-)
+from fabricbench.workload.adapter import Output, Parsed, Place, told_outside
 from fabricbench.workload.pace import Pace
+from fabricbench.workload.parameters import Argument, ParametricStart, declared
 
 RATE = Figure(name="pairs", unit="Mop/s", better="higher")
 
 
-class RandomPairsStart(Start):
+class RandomPairsStart(ParametricStart):
     """One launch: a size, so many ranks."""
 
     kind: Literal["random-pairs"] = "random-pairs"
-    size: Literal["S", "W"]
-
-    @property
-    def name(self) -> str:
-        """`pairs-sizeS.4`, in names of launches."""
-        return launch_name("pairs", {"size": self.size}, self.ranks)
-
-    @property
-    def parameters(self) -> Parameters:
-        """What tells its cells apart."""
-        return named("random-pairs", self.figure, {"size": self.size})
+    size: Annotated[Literal["S", "W"], Argument("class of the problem")] = "S"
 
     @property
     def figure(self) -> Figure:
@@ -73,19 +48,4 @@ class RandomPairsStart(Start):
         return Parsed(told, (RATE.found(value),) if value is not None and failed is None else ())
 
 
-class RandomPairsTable(WorkloadTable):
-    """What people write: `[[workload]] kind = "random-pairs"`."""
-
-    kind: Literal["random-pairs"] = "random-pairs"
-    size: Literal["S", "W"] = "S"
-    ranks: Ranks = "all"
-
-    def plan(self, seats: Seats) -> Iterator[Start | LeftOut]:
-        """Yield a start for each number of ranks."""
-        counts, left_out = seated("random-pairs", self.ranks, seats, lambda _: True, "any number")
-        yield from left_out
-        for count in counts:
-            yield RandomPairsStart(size=self.size, ranks=count)
-
-
-RANDOM_PAIRS = Kind("random-pairs", "random numbers a second", RandomPairsTable, RandomPairsStart)
+RANDOM_PAIRS = declared(RandomPairsStart, "random numbers a second")

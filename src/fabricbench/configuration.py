@@ -266,12 +266,15 @@ def _of_unknown_key(word: str, model: type[BaseModel], location: tuple[int | str
 
 
 def _kind_written(data: Any, location: tuple[int | str, ...]) -> Any:
-    """Return the `kind` that the table at `location` says it is; None where it says nothing, or there is no data to look at."""
+    """Return the `kind` that the table at `location` says it is, else the name of its list, which may be one: `[[hpl]]`.
+
+    None where there is no data to look at.
+    """
     try:
         for part in location:
             data = data[part]
-        return data["kind"]
-    except (KeyError, IndexError, TypeError):
+        return data.get("kind", next((part for part in reversed(location) if isinstance(part, str)), None))
+    except (KeyError, IndexError, TypeError, AttributeError):
         return None
 
 
@@ -305,7 +308,8 @@ def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
         if getattr(annotation, "has_kinds", False):  # one of several models, which `kind` tells
-            yield from annotation.__subclasses__()
+            for one in annotation.__subclasses__():
+                yield from _models_in(one)
     elif not (isinstance(annotation, type) and issubclass(annotation, Enum)):
         for inner in get_args(annotation):
             yield from _models_in(inner)

@@ -81,14 +81,16 @@ def test_the_kinds_of_workload_are_listed_with_their_keys():
 
 def test_a_kind_of_workload_is_told_with_its_keys_and_what_they_take():
     text = listed("hpl")
-    assert "nb: a whole number from 1 to 4,096, or a list of such; default 192" in text
-    assert "broadcast: one of ring, ring-modified, long, mpi, or a list of such; default ring-modified" in text
+    assert "nb: columns of a panel (a whole number from 1 to 4,096, or a list of such; default 192)" in text
+    assert "(one of ring, ring-modified, long, mpi, or a list of such; default ring-modified)" in text
     assert "jobs: a whole number from 1 to 1,000,000; must be there" in listed("farm")
-    assert "block: a whole number from 1 to 1.0" in listed("shared-data")
+    assert "(a whole number from 1 to 1.0" in listed("shared-data")
     of_kernels = listed("npb")
     assert "measures   time (ns)" in of_kernels
     assert "benchmarks: text, or a list of such; default all of EP, MG" in of_kernels
-    assert json.loads(listed("hpl", "--json"))["keys"]["threads"] == "a whole number from 1 to 4,096; default 1"
+    assert json.loads(listed("hpl", "--json"))["keys"]["threads"] == (
+        "of the BLAS on each rank (a whole number from 1 to 4,096; default 1)"
+    )
     for kind in WORKLOADS:
         assert f'kind = "{kind}"' in listed(kind)
 

@@ -151,7 +151,7 @@ def test_the_program_is_told_everything(tmp_path: Path, monkeypatch: pytest.Monk
         ({"n": 0}, "greater than or equal to 1"),
         ({"n": []}, "needed at least one value"),
         ({"nb": 5000}, "less than or equal to 4096"),
-        ({"n": 10, "memory": "1GiB"}, "memory: n says how many equations there are as well"),
+        ({"n": 10, "memory": "1GiB"}, "memory: it stands in place of n, which is there as well"),
         ({"grid": "2by2"}, "found '2by2', needed rows and columns of ranks such as \"2x4\""),
         ({"grid": "0x2"}, "needed rows and columns of ranks"),
         ({"grid": []}, "found nothing, needed at least one"),

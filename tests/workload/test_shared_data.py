@@ -128,7 +128,7 @@ def test_there_is_one_rank_on_a_node_and_one_that_serves():
         ({"blocks": 0}, "greater than or equal to 1"),
         ({"mode": "append"}, "append"),
         ({"mode": []}, "found nothing, needed at least one value"),
-        ({"total": "3MB", "blocks": 3}, "total: blocks says how much each client has as well"),
+        ({"total": "3MB", "blocks": 3}, "total: it stands in place of blocks, which is there as well"),
         (
             {"total": "3MB", "block": "2MB"},
             "found 3000000 B, needed a multiple of the block of 2000000 B, at most 1,000,000 of them",

@@ -168,7 +168,10 @@ def test_without_its_experts_a_model_has_one_feed_forward_part_in_each_layer():
         ({"accelerator": "100 Tflops"}, "found '100 Tflops', needed a rate such as"),
         ({"accelerator": 100}, 'found 100, needed a rate such as "100 Tflop/s"'),
         ({"accelerator": ["1 Tflop/s", 1e14]}, "found 100000000000000.0, needed a rate such as"),
-        ({"accelerator": "1 Tflop/s", "layer": "1ms"}, "accelerator says how long computing takes as well"),
+        (
+            {"accelerator": "1 Tflop/s", "layer": "1ms"},
+            "layer: it stands in place of accelerator, which is there as well",
+        ),
         ({"element_bytes": 3}, "element_bytes"),
         ({"scale": 0}, "greater than or equal to 1"),
         ({"seconds": 60}, "seconds"),

@@ -21,14 +21,9 @@ from fabricbench.launch.mpi import find_starter
 from fabricbench.model import Layer, Pattern
 from fabricbench.workload.application import shipped
 from fabricbench.workload.command import CommandTable, shipped_table
-from fabricbench.workload.elliptic import EllipticTable
-from fabricbench.workload.fft_convolution import FftConvolutionTable
-from fabricbench.workload.hpcg import HpcgTable
-from fabricbench.workload.hpl import HplTable
 from fabricbench.workload.npb_adapter import NpbTable
-from fabricbench.workload.shared_lu import SharedLuTable
-from fabricbench.workload.shared_raytrace import SharedRaytraceTable
-from fabricbench.workload.training_step import USUAL_FLOP_S, TrainingStepTable
+from fabricbench.workload.registry import WORKLOADS
+from fabricbench.workload.training_step import USUAL_FLOP_S
 
 NAME = "applications"
 
@@ -64,6 +59,19 @@ class Size:
             f"HPCG {self.hpcg_points}^3 on a rank, the others alike; without a budget they are of {USUAL.name} size"
         )
 
+    @property
+    def kernel_keys(self) -> dict[str, dict[str, object]]:
+        """What the tables of our own programs say, by their kind."""
+        return {
+            "hpl": {"n": self.equations},
+            "hpcg": {"nx": self.hpcg_points},
+            "fft-convolution": {"nx": self.fft_points},
+            "elliptic": {"nx": self.elliptic_points},
+            "shared-lu": {"n": self.shared_order},
+            "shared-raytrace": {"size": self.image},
+            "training-step": {"steps": self.steps, "accelerator": [USUAL_FLOP_S, PROCESSOR_FLOP_S]},
+        }
+
 
 SMALL = Size("small", "S", 1000, 16, 32, 64, 256, 256, 1)
 USUAL = Size("usual", "W", 2000, 32, 64, 160, 512, 512, 5)
@@ -90,13 +98,7 @@ def applications_campaign(found: Found | None = None, size: Size = USUAL) -> Cam
         notes=found.missing if size is USUAL else (size.note, *found.missing),
         workloads=(
             NpbTable(benchmarks=KERNELS, classes=(size.kernels,)),
-            HplTable(n=(size.equations,)),
-            HpcgTable(nx=(size.hpcg_points,)),
-            FftConvolutionTable(nx=(size.fft_points,)),
-            EllipticTable(nx=(size.elliptic_points,)),
-            SharedLuTable(n=(size.shared_order,)),
-            SharedRaytraceTable(size=(size.image,)),
-            TrainingStepTable(steps=size.steps, accelerator=(USUAL_FLOP_S, PROCESSOR_FLOP_S)),
+            *(WORKLOADS[kind].table.model_validate(keys) for kind, keys in size.kernel_keys.items()),
             *found.tables,
         ),
     )

@@ -35,11 +35,8 @@ from fabricbench.record.manifest import MOST_BLOCKS
 from fabricbench.record.probe_plan import Stopping
 from fabricbench.workload.adapter import WorkloadTable
 from fabricbench.workload.farm import FarmTable
-from fabricbench.workload.hpcg import HpcgTable
-from fabricbench.workload.hpl import HplTable
 from fabricbench.workload.npb_adapter import NpbTable
-from fabricbench.workload.registry import AnyTable
-from fabricbench.workload.shared_data import SharedDataTable
+from fabricbench.workload.registry import AnyTable, of_kind
 
 Value = str | int | float
 Sweep = Mapping[str, Value | tuple[Value, ...]]
@@ -410,10 +407,10 @@ class CampaignFile(Model):
     campaign: CampaignTable
     experiment: tuple[Experiment, ...] = ()
     npb: tuple[NpbTable, ...] = ()
-    hpl: tuple[HplTable, ...] = ()
-    hpcg: tuple[HpcgTable, ...] = ()
+    hpl: tuple[Annotated[WorkloadTable, of_kind("hpl")], ...] = ()
+    hpcg: tuple[Annotated[WorkloadTable, of_kind("hpcg")], ...] = ()
     farm: tuple[FarmTable, ...] = ()
-    shared_data: tuple[SharedDataTable, ...] = Field(default=(), alias="shared-data")
+    shared_data: tuple[Annotated[WorkloadTable, of_kind("shared-data")], ...] = Field(default=(), alias="shared-data")
     workload: tuple[AnyTable, ...] = ()
     decision: DecisionTable | None = None
     condition: tuple[Condition, ...] = ()

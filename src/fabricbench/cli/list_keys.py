@@ -26,14 +26,15 @@ BOUNDS = {
 
 
 def keys_of(table: type[BaseModel]) -> Iterator[tuple[str, str]]:
-    """Yield each key that people may write into a table, and in words its values and its default."""
+    """Yield each key that people may write into a table, and in words what it is where that is told, its values, its default."""
     whole = table.model_json_schema()
     needed = whole.get("required", ())
     for name, one in whole["properties"].items():
         if name in NOT_TOLD:
             continue
         default = "must be there" if name in needed else _default(one.get("default"))
-        yield name, f"{_values(one, whole.get('$defs', {}))}; {default}"
+        values = f"{_values(one, whole.get('$defs', {}))}; {default}"
+        yield name, f"{one['description']} ({values})" if "description" in one else values
 
 
 def _default(value: Any) -> str:

@@ -1,36 +1,24 @@
 """An elliptic equation as a workload: fabricbench-elliptic, a Schwarz method on boxes, after the program 3DMD of the study of 1999.
 
-[[workload]]
-kind = "elliptic"
-nx = [160, 320]              # points of the whole grid along x; default 160; all of these but steps may be lists
-ny = 160                     # along y and z; default as along x
-nz = 160
-ranks = [4]                  # default "all": one on each node
-sweeps = [20, 100]           # over each box between two exchanges of its faces: computing, at the same messages; default 20
-steps = 20                   # exchanges, each with its sweeps: the work is fixed, never the residual
-repetitions = 3              # runs in one start
-
 It is judged by its rate in Gflop/s. A wrong result is no failed launch: it ran, and its cell says so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import product
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from fabricbench.record.kernel_lines import KernelRun
 from fabricbench.record.workload_cells import Figure
-from fabricbench.workload.adapter import Kind, LeftOut, Place, Ranks, Seats, Start, WorkloadTable, seated
-from fabricbench.workload.kernel_program import EACH_ONCE, ONE_OR_MORE, KernelProgramStart, boxes
+from fabricbench.workload.adapter import Seats
+from fabricbench.workload.kernel_program import KernelProgramStart
 from fabricbench.workload.pace import MESSAGE_SECONDS, Pace
+from fabricbench.workload.parameters import Argument, RankRule, declared
 
 RATE = Figure(name="elliptic solver", unit="Gflop/s", better="higher")
 
-USUAL_POINTS, MOST_POINTS = 160, 16_384
-USUAL_SWEEPS, USUAL_STEPS, MOST_TIMES = 20, 20, 100_000
+MOST_POINTS, MOST_TIMES = 16_384, 100_000
 
 POINT_SECONDS = 3e-9
 """Of a sweep, on one processor."""
@@ -57,25 +45,24 @@ class EllipticStart(KernelProgramStart):
     program: ClassVar[str] = "fabricbench-elliptic"
     rate: ClassVar[Figure] = RATE
     kind: Literal["elliptic"] = "elliptic"
-    nx: Points
-    ny: Points
-    nz: Points
-    sweeps: Times = USUAL_SWEEPS
-    steps: Times = USUAL_STEPS
+    nx: Annotated[Points, Argument("points of the whole grid along x", short="grid")] = 160
+    ny: Annotated[Points, Argument("along y; as along x where not told", short="grid", like="nx")]
+    nz: Annotated[Points, Argument("along z; as along x where not told", short="grid", like="nx")]
+    sweeps: Annotated[Times, Argument("over each box between two exchanges of its faces")] = 20
+    steps: Annotated[Times, Argument("exchanges, each with its sweeps", is_listed=False)] = 20
+    kept: ClassVar[tuple[str, ...]] = ("message_bytes",)
+    ranks_follow: ClassVar[tuple[str, ...]] = ("nx", "ny", "nz")
 
-    @property
-    def values(self) -> dict[str, str | int | float]:
-        """The grid, the sweeps and the steps, which tell of different work."""
-        return {"grid": f"{self.nx}x{self.ny}x{self.nz}", "sweeps": self.sweeps, "steps": self.steps}
-
-    def options(self, place: Place) -> Mapping[str, object]:
-        """Return its parameters."""
-        del place
-        return {name: getattr(self, name) for name in ("nx", "ny", "nz", "sweeps", "steps")}
-
-    def facts(self, runs: list[KernelRun]) -> Iterator[tuple[str, float]]:
-        """Yield the size of its largest message."""
-        yield "message_bytes", max(run.values.get("message_bytes") or 0.0 for run in runs)
+    @classmethod
+    def rank_rule(cls, chosen: Mapping[str, Any], seats: Seats) -> RankRule:
+        """Return the numbers of ranks of which each gets points."""
+        del seats
+        nx, ny, nz = (chosen[name] for name in cls.ranks_follow)
+        return RankRule(
+            f"elliptic of {nx}x{ny}x{nz}",
+            lambda ranks: any(grids((nx, ny, nz), ranks)),
+            f"products of numbers up to {nx}, {ny} and {nz}",
+        )
 
     @property
     def memory_bytes(self) -> float:
@@ -94,47 +81,6 @@ class EllipticStart(KernelProgramStart):
         return self.repetitions * (computing + (self.steps + 1) * talking)
 
 
-Sides = Annotated[tuple[Points, ...], ONE_OR_MORE, EACH_ONCE]
-
-
-class EllipticTable(WorkloadTable):
-    """What people write: of lists every combination is a launch of its own in every block on every fabric."""
-
-    kind: Literal["elliptic"] = "elliptic"
-    nx: Sides = (USUAL_POINTS,)
-    ny: Sides | None = None
-    nz: Sides | None = None
-    ranks: Ranks = "all"
-    sweeps: Annotated[tuple[Times, ...], ONE_OR_MORE, EACH_ONCE] = (USUAL_SWEEPS,)
-    steps: Times = USUAL_STEPS
-    repetitions: int = Field(default=1, ge=1, le=1000)
-
-    def plan(self, seats: Seats) -> Iterator[Start | LeftOut]:
-        """Yield a start for each grid, number of sweeps and number of ranks that the testbed seats and that share the grid."""
-        for size in boxes(self.nx, self.ny, self.nz):
-
-            def takes(ranks: int, size: tuple[int, int, int] = size) -> bool:
-                return any(grids(size, ranks))
-
-            what = f"elliptic of {'x'.join(map(str, size))}"
-            rule = "products of numbers up to {}, {} and {}".format(*size)
-            counts, left_out = seated(what, self.ranks, seats, takes, rule)
-            yield from left_out
-            for ranks, sweeps in product(counts, self.sweeps):
-                yield EllipticStart(
-                    nx=size[0],
-                    ny=size[1],
-                    nz=size[2],
-                    ranks=ranks,
-                    sweeps=sweeps,
-                    steps=self.steps,
-                    repetitions=self.repetitions,
-                )
-
-
-ELLIPTIC = Kind(
-    "elliptic",
-    "an elliptic equation in three dimensions: long computing, then whole faces to neighbours",
-    EllipticTable,
-    EllipticStart,
+ELLIPTIC = declared(
+    EllipticStart, "an elliptic equation in three dimensions: long computing, then whole faces to neighbours"
 )

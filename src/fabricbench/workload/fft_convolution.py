@@ -1,37 +1,25 @@
 """A convolution by Fourier transforms as a workload: fabricbench-fft-convolution, after the program OA of the study of 1999.
 
-[[workload]]
-kind = "fft-convolution"
-nx = [64, 128]               # points along x, with factors 2, 3 and 5 alone; default 64; all of these but iterations may be lists
-ny = 64                      # along y and z; default as along x
-nz = 64
-ranks = [4]                  # default "all": one on each node
-iterations = 10              # convolutions: the work is fixed, never the time
-decomposition = "slab"       # one transpose each way, up to as many ranks as planes; or "pencil": two, on a grid of ranks
-repetitions = 3              # runs in one start
-
 It is judged by its rate in Gflop/s. A wrong result is no failed launch: it ran, and its cell says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from itertools import product
+from collections.abc import Mapping
 from math import isqrt, log2
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
-from fabricbench.record.kernel_lines import KernelRun
 from fabricbench.record.workload_cells import Figure
-from fabricbench.workload.adapter import Kind, LeftOut, Place, Ranks, Seats, Start, WorkloadTable, seated
-from fabricbench.workload.kernel_program import EACH_ONCE, ONE_OR_MORE, KernelProgramStart, boxes
+from fabricbench.workload.adapter import Seats
+from fabricbench.workload.kernel_program import KernelProgramStart
 from fabricbench.workload.pace import MESSAGE_SECONDS, Pace
+from fabricbench.workload.parameters import Argument, RankRule, declared
 
 RATE = Figure(name="convolution", unit="Gflop/s", better="higher")
 
-USUAL_POINTS, MOST_POINTS, FACTORS = 64, 16_384, (2, 3, 5)
-USUAL_ITERATIONS, MOST_ITERATIONS = 10, 10_000
+MOST_POINTS, FACTORS, MOST_ITERATIONS = 16_384, (2, 3, 5), 10_000
 
 FLOP_S = 1e9
 """Of one processor."""
@@ -77,29 +65,30 @@ class FftConvolutionStart(KernelProgramStart):
     program: ClassVar[str] = "fabricbench-fft-convolution"
     rate: ClassVar[Figure] = RATE
     kind: Literal["fft-convolution"] = "fft-convolution"
-    nx: Points
-    ny: Points
-    nz: Points
-    iterations: int = Field(default=USUAL_ITERATIONS, ge=1, le=MOST_ITERATIONS)
-    decomposition: Decomposition = "slab"
+    nx: Annotated[Points, Argument("points along x, with factors 2, 3 and 5 alone", short="field")] = 64
+    ny: Annotated[Points, Argument("along y; as along x where not told", short="field", like="nx")]
+    nz: Annotated[Points, Argument("along z; as along x where not told", short="field", like="nx")]
+    iterations: Annotated[int, Field(ge=1, le=MOST_ITERATIONS), Argument("convolutions", is_listed=False)] = 10
+    decomposition: Annotated[
+        Decomposition, Argument("one transpose each way, up to as many ranks as planes; or two, on a grid of ranks")
+    ] = "slab"
+    kept: ClassVar[tuple[str, ...]] = ("message_bytes",)
+    ranks_follow: ClassVar[tuple[str, ...]] = ("nx", "ny", "nz", "decomposition")
 
-    @property
-    def values(self) -> dict[str, str | int | float]:
-        """The field, the iterations and the decomposition, which tell of different work."""
-        return {
-            "field": f"{self.nx}x{self.ny}x{self.nz}",
-            "iterations": self.iterations,
-            "decomposition": self.decomposition,
-        }
-
-    def options(self, place: Place) -> Mapping[str, object]:
-        """Return its parameters."""
-        del place
-        return {name: getattr(self, name) for name in ("nx", "ny", "nz", "iterations", "decomposition")}
-
-    def facts(self, runs: list[KernelRun]) -> Iterator[tuple[str, float]]:
-        """Yield the size of its messages."""
-        yield "message_bytes", max(run.values.get("message_bytes") or 0.0 for run in runs)
+    @classmethod
+    def rank_rule(cls, chosen: Mapping[str, Any], seats: Seats) -> RankRule:
+        """Return the numbers of ranks of which each gets points."""
+        del seats
+        nx, ny, nz, decomposition = (chosen[name] for name in cls.ranks_follow)
+        most = f"up to {min(ny, nz)}"
+        words = f"numbers {most}"
+        if decomposition == "pencil":
+            words = f"products of {words} and up to {min(nx, ny)}"
+        return RankRule(
+            f"fft-convolution of {nx}x{ny}x{nz} by {decomposition}s",
+            lambda ranks: can_share((nx, ny, nz), ranks, decomposition),
+            words,
+        )
 
     @property
     def memory_bytes(self) -> float:
@@ -119,54 +108,6 @@ class FftConvolutionStart(KernelProgramStart):
         return self.repetitions * (checking + iterations * (computing + talking))
 
 
-Sides = Annotated[tuple[Points, ...], ONE_OR_MORE, EACH_ONCE]
-
-
-class FftConvolutionTable(WorkloadTable):
-    """What people write: of lists every combination is a launch of its own in every block on every fabric."""
-
-    kind: Literal["fft-convolution"] = "fft-convolution"
-    nx: Sides = (USUAL_POINTS,)
-    ny: Sides | None = None
-    nz: Sides | None = None
-    ranks: Ranks = "all"
-    iterations: int = Field(default=USUAL_ITERATIONS, ge=1, le=MOST_ITERATIONS)
-    decomposition: Annotated[tuple[Decomposition, ...], ONE_OR_MORE, EACH_ONCE] = ("slab",)
-    repetitions: int = Field(default=1, ge=1, le=1000)
-
-    def plan(self, seats: Seats) -> Iterator[Start | LeftOut]:
-        """Yield a start for each field, decomposition and number of ranks that the testbed seats and that share the field."""
-        for size, decomposition in product(boxes(self.nx, self.ny, self.nz), self.decomposition):
-            what = f"fft-convolution of {'x'.join(map(str, size))} by {decomposition}s"
-
-            def takes(
-                ranks: int, size: tuple[int, int, int] = size, decomposition: Decomposition = decomposition
-            ) -> bool:
-                return can_share(size, ranks, decomposition)
-
-            most = f"up to {min(size[1:])}"
-            rule = (
-                f"numbers {most}"
-                if decomposition == "slab"
-                else f"products of numbers {most} and up to {min(size[:2])}"
-            )
-            counts, left_out = seated(what, self.ranks, seats, takes, rule)
-            yield from left_out
-            for ranks in counts:
-                yield FftConvolutionStart(
-                    nx=size[0],
-                    ny=size[1],
-                    nz=size[2],
-                    ranks=ranks,
-                    iterations=self.iterations,
-                    decomposition=decomposition,
-                    repetitions=self.repetitions,
-                )
-
-
-FFT_CONVOLUTION = Kind(
-    "fft-convolution",
-    "a convolution by Fourier transforms in three dimensions: large messages from all to all",
-    FftConvolutionTable,
-    FftConvolutionStart,
+FFT_CONVOLUTION = declared(
+    FftConvolutionStart, "a convolution by Fourier transforms in three dimensions: large messages from all to all"
 )

@@ -6,15 +6,11 @@ exit code for what is verified and another for a wrong result, which is no faile
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
-from itertools import product
 from pathlib import Path
 from statistics import median
-from typing import Any, ClassVar
-
-from pydantic import AfterValidator, BeforeValidator
+from typing import ClassVar
 
 from fabricbench.model import Metric
 from fabricbench.native import native_file
@@ -28,7 +24,8 @@ from fabricbench.record.workload_cells import (
     FigureFound,
     told_by_kernel,
 )
-from fabricbench.workload.adapter import Output, Parameters, Parsed, Place, Start, launch_name, named
+from fabricbench.workload.adapter import Output, Parsed, Place
+from fabricbench.workload.parameters import ParametricStart
 
 VERIFIED, WRONG = 0, 1
 """Exit codes after which a record is whole."""
@@ -36,40 +33,27 @@ VERIFIED, WRONG = 0, 1
 TIME = Figure(name="time", unit="s", better="lower")
 
 
-class KernelProgramStart(Start):
+class KernelProgramStart(ParametricStart):
     """One launch of a program on the frame of kernels, judged by a rate."""
 
     program: ClassVar[str]
     rate: ClassVar[Figure]
+    kept: ClassVar[tuple[str, ...]] = ()
+    """Values of its runs that its cell keeps, the largest of each."""
 
-    @property
-    @abstractmethod
-    def values(self) -> dict[str, str | int | float]:
-        """What tells its cell apart besides the ranks."""
-
-    @abstractmethod
-    def options(self, place: Place) -> Mapping[str, object]:
-        """Return what the program is told besides its repetitions and its record: an option without its dashes, and a value."""
+    def rate_of(self, run: KernelRun) -> float:
+        """Return the rate of a run in the unit of `rate`: what programs call `gflops`."""
+        return run.values.get("gflops") or 0.0
 
     def figures(self, runs: list[KernelRun]) -> Iterator[FigureFound]:
-        """Yield the medians over its runs, all of them verified: the rate, which programs call `gflops`, first, and the time."""
-        yield self.rate.found(median(run.values.get("gflops") or 0.0 for run in runs))
+        """Yield the medians over its runs, all of them verified: the rate first, and the time."""
+        yield self.rate.found(median(map(self.rate_of, runs)))
         yield TIME.found(median(run.seconds for run in runs))
 
     def facts(self, runs: list[KernelRun]) -> Iterator[tuple[str, float]]:
         """Yield further values of its runs that its cell keeps."""
-        del runs
-        yield from ()
-
-    @property
-    def name(self) -> str:
-        """Its kind, its values and its ranks: `hpl-n2000-nb192-grid2x2.4`."""
-        return launch_name(self.kind, self.values, self.ranks)
-
-    @property
-    def parameters(self) -> Parameters:
-        """Its kind, its values, and what rate it is judged by."""
-        return named(self.kind, self.figure, self.values)
+        for name in self.kept:
+            yield name, max(run.values.get(name) or 0.0 for run in runs)
 
     @property
     def figure(self) -> Figure:
@@ -146,23 +130,3 @@ def fixed_by(kernel: KernelRecord) -> dict[str, str]:
     levels = kernel.header.processor_levels if kernel.header is not None else ()
     facts = kernel.runs[0].facts if kernel.runs else {}
     return {**({"instruction set": ", ".join(dict.fromkeys(levels))} if levels else {}), **facts}
-
-
-def _as_tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list | tuple) else (value,)
-
-
-def _each_once(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    if not values:
-        raise ValueError("found nothing, needed at least one value")
-    return tuple(dict.fromkeys(values))
-
-
-ONE_OR_MORE = BeforeValidator(_as_tuple)
-EACH_ONCE = AfterValidator(_each_once)
-"""What people write for a parameter of which every value is a cell: one value or a list, in `Annotated[tuple[X, ...], ...]`."""
-
-
-def boxes(nx: tuple[int, ...], ny: tuple[int, ...] | None, nz: tuple[int, ...] | None) -> list[tuple[int, int, int]]:
-    """Return every combination of sides; where y or z are not told, they are as long as x."""
-    return [(x, y, z) for x in nx for y, z in product(ny or (x,), nz or (x,))]

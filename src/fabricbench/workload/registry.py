@@ -56,6 +56,17 @@ def _table(value: Any, info: ValidationInfo) -> Any:
     return _workload_of(value).table.model_validate(value, context=info.context)
 
 
+def of_kind(kind: str) -> BeforeValidator:
+    """Return what reads tables that need not say of which kind they are, for the name of their list does: `[[hpl]]`."""
+
+    def read(value: Any, info: ValidationInfo) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        return WORKLOADS[kind].table.model_validate(value, context=info.context)
+
+    return BeforeValidator(read)
+
+
 def _start(value: Any) -> Any:
     if not isinstance(value, Mapping):
         return value

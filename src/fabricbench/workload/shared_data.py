@@ -1,15 +1,5 @@
 """Shared data as a workload: fabricbench-shared-data, blocks that one node has and the others read and write over the fabric.
 
-[[shared-data]]
-block = "50MB"               # what a client asks for at once; default 50 MB, as NIST's inputs of speech recognition; may be a list
-blocks = 4                   # of each client in a pass; default 1; may be a list
-total = "200MB"              # in place of blocks: bytes of each client in a pass
-mode = "both"                # "read" (default), "write", or both, one pass after the other; may be a list
-ranks = [4]                  # default "all": one on each node, of which the first serves and the others are clients
-path = "/nfs/{fabric}"       # a folder of a file system that all nodes mount, by each fabric: all ranks are clients of that
-file_system = "any"          # default "network": a folder of one machine alone is refused
-repetitions = 3              # runs in one start
-
 It is judged by the rate of all clients together, in MB/s. Wrong bytes are no failed launch: it ran, and its cell says so.
 """
 
@@ -18,9 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from itertools import product
 from statistics import median
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -28,20 +17,10 @@ from fabricbench.errors import EnvironmentLacks
 from fabricbench.quantity import Bytes, format_bytes
 from fabricbench.record.kernel_lines import KernelRun
 from fabricbench.record.workload_cells import COMMUNICATION_SHARE, LEADER_BYTES, Figure, FigureFound, Measures
-from fabricbench.workload.adapter import (
-    Kind,
-    LeftOut,
-    Output,
-    Parsed,
-    Place,
-    Ranks,
-    Seats,
-    Start,
-    WorkloadTable,
-    seated,
-)
-from fabricbench.workload.kernel_program import EACH_ONCE, ONE_OR_MORE, KernelProgramStart
+from fabricbench.workload.adapter import Output, Parsed, Place, Seats
+from fabricbench.workload.kernel_program import KernelProgramStart
 from fabricbench.workload.pace import Pace
+from fabricbench.workload.parameters import Argument, Instead, RankRule, Shown, declared
 
 KIND = "shared-data"
 RATE = Figure(name="shared data", unit="MB/s", better="higher", measures=Measures.WORK_RATE)
@@ -49,16 +28,10 @@ SLOWEST_TIME = Figure(name="time of the slowest client", unit="s", better="lower
 MEDIAN_TIME = Figure(name="time of the median client", unit="s", better="lower")
 SLOWEST_RATE = Figure(name="the slowest client", unit="MB/s", better="higher")
 
-USUAL_BLOCK_BYTES, MOST_BLOCK_BYTES, MOST_BLOCKS = 50_000_000, 2**40, 1_000_000
+MOST_BLOCK_BYTES, MOST_BLOCKS = 2**40, 1_000_000
 
 MOVED_BYTES_S = 500e6
 """That a client or a server sends, takes and compares, on a processor of its own."""
-
-Mode = Literal["read", "write", "both"]
-FileSystem = Literal["network", "any"]
-BlockBytes = Annotated[Bytes, Field(ge=1, le=MOST_BLOCK_BYTES)]
-TotalBytes = Annotated[Bytes, Field(ge=1, le=MOST_BLOCK_BYTES * MOST_BLOCKS)]
-Blocks = Annotated[int, Field(ge=1, le=MOST_BLOCKS)]
 
 
 def _on_every_node(path: str) -> str:
@@ -83,29 +56,64 @@ CACHE_FACT = "cache"
 OF_CACHE = {"direct": "past the cache", "dropped": "after the cache was dropped", "kept": "perhaps from the cache"}
 
 
+def _blocks_in(total: int, chosen: Mapping[str, Any]) -> int:
+    block = chosen["block"]
+    if total % block or total // block > MOST_BLOCKS:
+        raise ValueError(
+            f"total: found {format_bytes(total)}, needed a multiple of the block of {format_bytes(block)}, "
+            f"at most {MOST_BLOCKS:,} of them"
+        )
+    return int(total // block)
+
+
+TOTAL = Instead(
+    "total",
+    Annotated[Bytes, Field(ge=1, le=MOST_BLOCK_BYTES * MOST_BLOCKS)],
+    "in place of blocks: bytes of each client in a pass",
+    _blocks_in,
+)
+
+
 class SharedDataStart(KernelProgramStart):
     """One launch: so many clients, each with so many blocks."""
 
     program: ClassVar[str] = "fabricbench-shared-data"
     rate: ClassVar[Figure] = RATE
     kind: Literal["shared-data"] = "shared-data"
-    block: BlockBytes = USUAL_BLOCK_BYTES
-    blocks: Blocks = 1
-    mode: Mode = "read"
-    path: Folder | None = None
-    file_system: FileSystem = "network"
+    block: Annotated[
+        Bytes, Field(ge=1, le=MOST_BLOCK_BYTES), Argument("what a client asks for at once, as NIST's inputs of speech")
+    ] = 50_000_000
+    blocks: Annotated[int, Field(ge=1, le=MOST_BLOCKS), Argument("of each client in a pass", instead=TOTAL)] = 1
+    mode: Annotated[Literal["read", "write", "both"], Argument("both: one pass after the other")] = "read"
+    path: Annotated[
+        Folder | None,
+        Argument(
+            "a folder that all nodes mount, by each fabric: all ranks are clients", shown=Shown.UNUSUAL, is_listed=False
+        ),
+    ] = None
+    file_system: Annotated[
+        Literal["network", "any"],
+        Argument("network: a folder of one machine alone is refused", shown=Shown.NEVER, is_listed=False),
+    ] = "network"
+    ranks_follow: ClassVar[tuple[str, ...]] = ("path",)
 
-    @property
-    def values(self) -> dict[str, str | int | float]:
-        """The blocks, what is done with them, and the folder where they are files."""
-        told: dict[str, str | int | float] = {"block": self.block, "blocks": self.blocks, "mode": self.mode}
-        return told if self.path is None else {**told, "path": self.path}
+    @model_validator(mode="after")
+    def _file_system_is_of_a_path(self) -> SharedDataStart:
+        if self.path is None and self.file_system != "network":
+            raise ValueError("file_system: it is that of `path`, which is missing")
+        return self
+
+    @classmethod
+    def rank_rule(cls, chosen: Mapping[str, Any], seats: Seats) -> RankRule:
+        """Return the numbers of ranks of which no two are on a node, and one serves where there is no path."""
+        least = 2 if chosen["path"] is None else 1
+        words = f"numbers from {least} to {seats.number}"
+        return RankRule(KIND, lambda ranks: least <= ranks <= seats.number, words)
 
     def options(self, place: Place) -> Mapping[str, object]:
         """Return its parameters; EnvironmentLacks where there is no interface whose address a server could have."""
         if self.path is not None:
-            path = self.path.replace(FABRIC, place.fabric.name)
-            return {**self.values, "path": path, "file-system": self.file_system}
+            return {**super().options(place), "path": self.path.replace(FABRIC, place.fabric.name)}
         if not place.fabric.has_interface:
             raise EnvironmentLacks(
                 f"fabric {place.fabric.name} has no interface, and {KIND} is to be served from an address there",
@@ -166,55 +174,7 @@ class SharedDataStart(KernelProgramStart):
             yield f"{self.title}: files are written and read in {self.path}"
 
 
-class SharedDataTable(WorkloadTable):
-    """What people write: of lists every combination is a launch of its own in every block on every fabric."""
-
-    kind: Literal["shared-data"] = "shared-data"
-    block: Annotated[tuple[BlockBytes, ...], ONE_OR_MORE, EACH_ONCE] = (USUAL_BLOCK_BYTES,)
-    blocks: Annotated[tuple[Blocks, ...], ONE_OR_MORE, EACH_ONCE] | None = None
-    total: TotalBytes | None = None
-    mode: Annotated[tuple[Mode, ...], ONE_OR_MORE, EACH_ONCE] = ("read",)
-    ranks: Ranks = "all"
-    path: Folder | None = None
-    file_system: FileSystem = "network"
-    repetitions: int = Field(default=1, ge=1, le=1000)
-
-    @model_validator(mode="after")
-    def _is_told_each_thing_once(self) -> SharedDataTable:
-        if self.total is not None and self.blocks is not None:
-            raise ValueError("total: blocks says how much each client has as well; needed one of them")
-        for block in self.block:
-            if self.total is not None and (self.total % block or self.total // block > MOST_BLOCKS):
-                raise ValueError(
-                    f"total: found {format_bytes(self.total)}, needed a multiple of the block of {format_bytes(block)}, "
-                    f"at most {MOST_BLOCKS:,} of them"
-                )
-        if self.path is None and self.file_system != "network":
-            raise ValueError("file_system: it is that of `path`, which is missing")
-        return self
-
-    def plan(self, seats: Seats) -> Iterator[Start | LeftOut]:
-        """Yield a start for each number of ranks and each combination of parameters: never two ranks on a node."""
-        least = 2 if self.path is None else 1
-        rule = f"numbers from {least} to {seats.number}"
-        counts, left_out = seated(KIND, self.ranks, seats, lambda ranks: least <= ranks <= seats.number, rule)
-        yield from left_out
-        for ranks, block, mode in product(counts, self.block, self.mode):
-            for blocks in self.blocks or (1 if self.total is None else self.total // block,):
-                yield SharedDataStart(
-                    block=block,
-                    blocks=blocks,
-                    mode=mode,
-                    ranks=ranks,
-                    path=self.path,
-                    file_system=self.file_system,
-                    repetitions=self.repetitions,
-                )
-
-
-SHARED_DATA = Kind(
-    KIND,
-    "blocks that one node serves, or files of a network file system: read and written by all other nodes",
-    SharedDataTable,
+SHARED_DATA = declared(
     SharedDataStart,
+    "blocks that one node serves, or files of a network file system: read and written by all other nodes",
 )

@@ -7,10 +7,10 @@ from typing import Annotated
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from fabricbench.quantity import parse_bytes
-from fabricbench.workload.kernel_program import EACH_ONCE, ONE_OR_MORE
 from fabricbench.workload.pace import Pace
+from fabricbench.workload.parameters import Argument
 
-USUAL_PAGE_BYTES, LEAST_PAGE_BYTES, MOST_PAGE_BYTES = 4096, 256, 1 << 20
+LEAST_PAGE_BYTES, MOST_PAGE_BYTES = 256, 1 << 20
 
 PAGE_SECONDS = 0.2e-3
 """For a page to be asked for and answered, by a rank that may be computing and share its processor."""
@@ -28,7 +28,7 @@ PageBytes = Annotated[
     BeforeValidator(parse_bytes),
     AfterValidator(_power_of_two),
 ]
-Pages = Annotated[tuple[PageBytes, ...], ONE_OR_MORE, EACH_ONCE]
+PAGE = Argument("what is fetched at once, a power of two")
 
 
 def fetching_seconds(pages: float, page_bytes: int, ranks: int, pace: Pace) -> float:

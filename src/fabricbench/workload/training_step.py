@@ -1,22 +1,5 @@
 """A step of distributed training as a workload: fabricbench-training-step, messages as of a known model beside a computing load.
 
-[[workload]]
-kind = "training-step"
-model = ["gpt2-xl", "bert-large"]  # default "small"; docs/workloads.md has them all; all of these but steps may be lists
-grid = ["4x1x1", "2x2x1"]    # data x tensor x pipeline; default: all ranks are data
-ranks = [4]                  # in place of grid; default "all": one on each node
-micro_batch = 1              # samples; default 1
-micro_batches = 8            # of a step, on each replica; default 1
-bucket = "25MiB"             # of gradients that are reduced together (default)
-element_bytes = 2            # of a gradient and an activation: 2 (default), 4 or 8
-accelerator = "100 Tflop/s"  # that each rank is taken to have (default); from it comes the computing
-layer = "2ms"                # in place of accelerator: a layer of a micro-batch, forward, on one rank
-scale = 1000                 # messages, buckets and computing are 1/1000 of the model's, and as many; default 1
-experts = false              # default true: a model that has experts has them
-layers = 8                   # in place of the model's
-steps = 10                   # that are timed; default 5
-repetitions = 1              # runs in one start
-
 It is judged by its rate in steps a second. A wrong result is no failed launch: it ran, and its cell says so.
 """
 
@@ -25,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from itertools import product
 from statistics import median
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -35,17 +17,18 @@ from fabricbench.configuration import did_you_mean
 from fabricbench.quantity import Bytes, Seconds, parse_bytes, parse_seconds
 from fabricbench.record.kernel_lines import KernelRun
 from fabricbench.record.workload_cells import Figure, FigureFound
-from fabricbench.workload.adapter import Kind, LeftOut, Place, Ranks, Seats, Start, WorkloadTable, seated
-from fabricbench.workload.kernel_program import EACH_ONCE, ONE_OR_MORE, KernelProgramStart
+from fabricbench.workload.adapter import Place
+from fabricbench.workload.kernel_program import KernelProgramStart
 from fabricbench.workload.known_models import KNOWN_MODELS, KnownModel
 from fabricbench.workload.pace import MESSAGE_SECONDS, Pace
+from fabricbench.workload.parameters import Argument, Arrangement, Shown, declared
 
 RATE = Figure(name="training", unit="step/s", better="higher")
 TIME = Figure(name="time of a step", unit="s", better="lower")
 EXPOSED = Figure(name="exposed communication", unit="%", better="lower")
 SAMPLES = Figure(name="samples", unit="sample/s", better="higher")
 
-USUAL_MODEL, USUAL_STEPS, USUAL_BUCKET_BYTES, USUAL_FLOP_S = "small", 5, 25 * 2**20, 100e12
+USUAL_FLOP_S = 100e12
 MOST_LAYERS, MOST_MICRO_BATCH, MOST_SCALE, MOST_STEPS = 10_000, 10_000, 1_000_000_000, 1_000_000
 NS = 1e9
 
@@ -76,9 +59,6 @@ def _is_known(name: str) -> str:
 ModelName = Annotated[str, AfterValidator(_is_known)]
 FlopS = Annotated[float, BeforeValidator(_read_flop_s), Field(gt=0, allow_inf_nan=False)]
 MicroBatch = Annotated[int, Field(ge=1, le=MOST_MICRO_BATCH)]
-BucketBytes = Annotated[Bytes, BeforeValidator(parse_bytes), Field(ge=8, le=2**40)]
-Scale = Annotated[int, Field(ge=1, le=MOST_SCALE)]
-ElementBytes = Literal[2, 4, 8]
 LayerSeconds = Annotated[Seconds, BeforeValidator(parse_seconds), Field(ge=0, le=3600)]
 
 
@@ -87,28 +67,66 @@ class TrainingStepStart(KernelProgramStart):
 
     program: ClassVar[str] = "fabricbench-training-step"
     rate: ClassVar[Figure] = RATE
+    arrangement: ClassVar[Arrangement] = Arrangement(
+        ("dp", "tp", "pp"), lambda ranks: (ranks, 1, 1), "data x tensor x pipeline", "2x2x1"
+    )
     kind: Literal["training-step"] = "training-step"
-    model: ModelName = USUAL_MODEL
-    dp: int = Field(ge=1)
-    tp: int = Field(default=1, ge=1)
-    pp: int = Field(default=1, ge=1)
-    micro_batch: MicroBatch = 1
-    micro_batches: MicroBatch = 1
-    bucket_bytes: int = Field(default=USUAL_BUCKET_BYTES, ge=8, le=2**40)
-    element_bytes: ElementBytes = 2
-    accelerator_flop_s: float = Field(default=USUAL_FLOP_S, gt=0)
-    layer_seconds: float | None = Field(default=None, ge=0, le=3600)
-    scale: Scale = 1
-    experts: bool = True
-    layers: int | None = Field(default=None, ge=1, le=MOST_LAYERS)
-    steps: int = Field(default=USUAL_STEPS, ge=1, le=MOST_STEPS)
+    model: Annotated[ModelName, Argument("whose dimensions it has; docs/workloads.md has them all")] = "small"
+    dp: Annotated[int, Field(ge=1), Argument("replicas, which share the data", short="grid")]
+    tp: Annotated[int, Field(ge=1), Argument("ranks that share each tensor", short="grid")] = 1
+    pp: Annotated[int, Field(ge=1), Argument("stages of a pipeline", short="grid")] = 1
+    micro_batch: Annotated[MicroBatch, Argument("samples", short="batch", shown=Shown.UNUSUAL)] = 1
+    micro_batches: Annotated[
+        MicroBatch, Argument("of a step, on each replica", short="batches", shown=Shown.UNUSUAL)
+    ] = 1
+    bucket_bytes: Annotated[
+        Bytes,
+        BeforeValidator(parse_bytes),
+        Field(ge=8, le=2**40),
+        Argument("gradients that are reduced together", key="bucket", short="bucket", shown=Shown.UNUSUAL),
+    ] = 25 * 2**20
+    element_bytes: Annotated[
+        Literal[2, 4, 8], Argument("of a gradient and an activation", short="element", shown=Shown.UNUSUAL)
+    ] = 2
+    accelerator_flop_s: Annotated[
+        FlopS,
+        Argument(
+            "that each rank is taken to have; from it comes the computing",
+            key="accelerator",
+            short="accelerator",
+            shown=Shown.UNUSUAL,
+            words=lambda flop_s: f"{flop_s / 1e12:g}T",
+        ),
+    ] = USUAL_FLOP_S
+    layer_seconds: Annotated[
+        LayerSeconds | None,
+        Argument(
+            "in place of accelerator: a layer of a micro-batch, forward, on one rank",
+            key="layer",
+            short="layer",
+            shown=Shown.UNUSUAL,
+            words=lambda seconds: f"{1e3 * seconds:g}ms",
+            instead_of="accelerator",
+        ),
+    ] = None
+    scale: Annotated[
+        int,
+        Field(ge=1, le=MOST_SCALE),
+        Argument("messages, buckets and computing are 1/scale of the model's, and as many", shown=Shown.UNUSUAL),
+    ] = 1
+    layers: Annotated[
+        Annotated[int, Field(ge=1, le=MOST_LAYERS)] | None,
+        Argument("in place of the model's", shown=Shown.UNUSUAL, is_listed=False),
+    ] = None
+    steps: Annotated[
+        int, Field(ge=1, le=MOST_STEPS), Argument("that are timed", shown=Shown.UNUSUAL, is_listed=False)
+    ] = 5
+    experts: Annotated[
+        bool, Argument("whether a model that has experts has them", shown=Shown.UNUSUAL, words=lambda _: "off")
+    ] = True
 
     @model_validator(mode="after")
     def _can_be_shared_so(self) -> TrainingStepStart:
-        if self.dp * self.tp * self.pp != self.ranks:
-            raise ValueError(
-                f"ranks: found {self.ranks}, needed {self.dp} x {self.tp} x {self.pp} = {self.dp * self.tp * self.pp}"
-            )
         if self.pp > self.shape.layers:
             raise ValueError(
                 f"grid: found {self.pp} stages, needed at most {self.shape.layers}, the layers of {self.model}"
@@ -135,28 +153,6 @@ class TrainingStepStart(KernelProgramStart):
             expert_parameters=0,
             experts_per_token=0,
         )
-
-    @property
-    def values(self) -> dict[str, str | int | float]:
-        """What tells its cell apart besides the ranks; what is at its default is left out, but for the model and the grid."""
-        values: dict[str, str | int | float] = {"model": self.model, "grid": f"{self.dp}x{self.tp}x{self.pp}"}
-        told: dict[str, tuple[str, str | int | float]] = {
-            "micro_batch": ("batch", self.micro_batch),
-            "micro_batches": ("batches", self.micro_batches),
-            "bucket_bytes": ("bucket", self.bucket_bytes),
-            "element_bytes": ("element", self.element_bytes),
-            "accelerator_flop_s": ("accelerator", f"{self.accelerator_flop_s / 1e12:g}T"),
-            "layer_seconds": ("layer", f"{1e3 * (self.layer_seconds or 0):g}ms"),
-            "scale": ("scale", self.scale),
-            "layers": ("layers", self.layers or 0),
-            "steps": ("steps", self.steps),
-        }
-        for name, (short, value) in told.items():
-            if getattr(self, name) != type(self).model_fields[name].default:
-                values[short] = value
-        if not self.experts:
-            values["experts"] = "off"
-        return values
 
     @property
     def layer_ns(self) -> int:
@@ -240,103 +236,7 @@ class TrainingStepStart(KernelProgramStart):
         return self.repetitions * (2 * self.steps + 1) * step
 
 
-def _read_grid(value: Any) -> tuple[int, int, int]:
-    if isinstance(value, str) and (found := re.fullmatch(r"([1-9]\d{0,5})x([1-9]\d{0,5})x([1-9]\d{0,5})", value)):
-        return int(found[1]), int(found[2]), int(found[3])
-    if isinstance(value, list | tuple) and len(value) == 3 and all(type(one) is int and one > 0 for one in value):
-        return value[0], value[1], value[2]
-    raise ValueError(f'found {value!r}, needed data x tensor x pipeline such as "2x2x1"')
-
-
-def _read_grids(value: Any) -> Any:
-    if value is None:
-        return None
-    grids = tuple(map(_read_grid, value if isinstance(value, list | tuple) else (value,)))
-    if not grids:
-        raise ValueError('found nothing, needed at least one such as "4x1x1"')
-    return tuple(dict.fromkeys(grids))
-
-
-class TrainingStepTable(WorkloadTable):
-    """What people write: of lists every combination is a launch of its own in every block on every fabric."""
-
-    kind: Literal["training-step"] = "training-step"
-    model: Annotated[tuple[ModelName, ...], ONE_OR_MORE, EACH_ONCE] = (USUAL_MODEL,)
-    grid: Annotated[tuple[tuple[int, int, int], ...] | None, BeforeValidator(_read_grids)] = None
-    ranks: Ranks = "all"
-    micro_batch: Annotated[tuple[MicroBatch, ...], ONE_OR_MORE, EACH_ONCE] = (1,)
-    micro_batches: Annotated[tuple[MicroBatch, ...], ONE_OR_MORE, EACH_ONCE] = (1,)
-    bucket: Annotated[tuple[BucketBytes, ...], ONE_OR_MORE, EACH_ONCE] = (USUAL_BUCKET_BYTES,)
-    element_bytes: Annotated[tuple[ElementBytes, ...], ONE_OR_MORE, EACH_ONCE] = (2,)
-    accelerator: Annotated[tuple[FlopS, ...], ONE_OR_MORE, EACH_ONCE] = (USUAL_FLOP_S,)
-    layer: Annotated[tuple[LayerSeconds, ...], ONE_OR_MORE, EACH_ONCE] | None = None
-    scale: Annotated[tuple[Scale, ...], ONE_OR_MORE, EACH_ONCE] = (1,)
-    experts: Annotated[tuple[bool, ...], ONE_OR_MORE, EACH_ONCE] = (True,)
-    layers: int | None = Field(default=None, ge=1, le=MOST_LAYERS)
-    steps: int = Field(default=USUAL_STEPS, ge=1, le=MOST_STEPS)
-    repetitions: int = Field(default=1, ge=1, le=1000)
-
-    @model_validator(mode="after")
-    def _is_told_each_thing_once(self) -> TrainingStepTable:
-        if self.grid is not None and self.ranks != "all":
-            dp, tp, pp = self.grid[0]
-            raise ValueError(
-                "grid: ranks = [...] says how many there are as well; needed one of them: "
-                f'"{dp}x{tp}x{pp}" is {dp * tp * pp} ranks'
-            )
-        if self.layer is not None and self.accelerator != (USUAL_FLOP_S,):
-            raise ValueError("layer: accelerator says how long computing takes as well; needed one of them")
-        for dp, tp, pp in self.grid or ((1, 1, 1),):
-            for model in self.model:
-                TrainingStepStart(model=model, dp=dp, tp=tp, pp=pp, ranks=dp * tp * pp, layers=self.layers)
-        return self
-
-    def plan(self, seats: Seats) -> Iterator[Start | LeftOut]:
-        """Yield a start for each grid that the testbed seats and each combination of parameters."""
-        asked = self.ranks if self.grid is None else tuple(dp * tp * pp for dp, tp, pp in self.grid)
-        counts, left_out = seated("training-step", asked, seats, lambda _: True, "any number")
-        yield from left_out
-        grids = (
-            [(count, 1, 1) for count in counts]
-            if self.grid is None
-            else [(dp, tp, pp) for dp, tp, pp in self.grid if dp * tp * pp in counts]
-        )
-        every = product(
-            grids,
-            self.model,
-            self.micro_batch,
-            self.micro_batches,
-            self.bucket,
-            self.element_bytes,
-            self.accelerator,
-            self.layer or (None,),
-            self.scale,
-            self.experts,
-        )
-        for (dp, tp, pp), model, batch, batches, bucket, element, flop_s, layer, scale, experts in every:
-            yield TrainingStepStart(
-                model=model,
-                dp=dp,
-                tp=tp,
-                pp=pp,
-                ranks=dp * tp * pp,
-                micro_batch=batch,
-                micro_batches=batches,
-                bucket_bytes=bucket,
-                element_bytes=element,
-                accelerator_flop_s=flop_s,
-                layer_seconds=layer,
-                scale=scale,
-                experts=experts,
-                layers=self.layers,
-                steps=self.steps,
-                repetitions=self.repetitions,
-            )
-
-
-TRAINING_STEP = Kind(
-    "training-step",
-    "a step of distributed training: buckets of gradients behind computing, activations, stages, experts",
-    TrainingStepTable,
+TRAINING_STEP = declared(
     TrainingStepStart,
+    "a step of distributed training: buckets of gradients behind computing, activations, stages, experts",
 )

@@ -24,7 +24,7 @@ from benchmarks.studies.found import (
 )
 
 from fabricbench.analysis.findings import Findings, Interval
-from fabricbench.chapters.workloads import PER_HERTZ
+from fabricbench.chapters.workload_tables import FIGURES, PER_HERTZ, RATIOS
 from fabricbench.model import Layer, Pattern
 from fabricbench.published import published_kernels
 from fabricbench.published.figures import OA_ON_ATM, OA_ON_ETHERNET
@@ -49,7 +49,7 @@ def _in(unit: float, interval: Interval) -> Interval:
 
 
 def _korkhov(_: Published, findings: Findings) -> Iterator[Found]:
-    here = {one.kernel.benchmark for one in findings.kernels.sensitivities} if findings.kernels else set()
+    here = {one.workload.own.get("benchmark") for one in RATIOS.of(findings)}
     kernels = [(one.benchmark, one.ratio) for one in published_kernels() if one.benchmark in here]
     gains = {name: kernel_ratio(findings, name, MYRINET) for name, _ in kernels}
     alike, pairs = pairs_in_order([gain for _, gain in kernels], [gains[name].value for name, _ in kernels])
@@ -174,8 +174,8 @@ def _abramov(of: Published, findings: Findings) -> Iterator[Found]:
             Agreement.OTHER_MACHINE,
         )
     processors = sorted(published_flops_per_hertz(), key=lambda one: -one.flops_per_hertz)
-    results = findings.applications.results if findings.applications else ()
-    here = [one.level for one in results if (one.figure, one.fabric, one.application.ranks) == (PER_HERTZ, SCI, 1)]
+    results = FIGURES.of(findings)
+    here = [one.level for one in results if (one.figure, one.fabric, one.workload.ranks) == (PER_HERTZ, SCI, 1)]
     names = sorted({facts["cpu.model"] for facts in findings.inventory.values()})
     yield Found(
         "Linpack, operations in a cycle of the processor's clock, the most first",

@@ -8,6 +8,7 @@ from enum import StrEnum
 from itertools import combinations
 
 from fabricbench.analysis.findings import Comparison, Findings, Interval
+from fabricbench.chapters.workload_tables import RATIOS
 from fabricbench.model import Layer, Pattern
 from fabricbench.published.studies import Study as Published
 
@@ -89,8 +90,8 @@ def load_ratio(findings: Findings, name: str, ranks: int) -> Interval:
 
 def kernel_ratio(findings: Findings, benchmark: str, fast: str) -> Interval:
     """Return how many times as long a kernel of NPB takes off the fabric `fast`; LookupError where it was not measured on both."""
-    for one in findings.kernels.sensitivities if findings.kernels else ():
-        if one.kernel.benchmark == benchmark and fast in (one.slower, one.faster):
+    for one in RATIOS.of(findings):
+        if one.workload.own.get("benchmark") == benchmark and fast in (one.slower, one.faster):
             gain = Interval(value=one.ratio, low=one.low, high=one.high)
             return gain if one.faster == fast else inverse(gain)
     raise LookupError(f"NPB {benchmark} was not measured on both fabrics")

@@ -15,15 +15,23 @@ import pytest
 
 from fabricbench.analysis import analyse
 from fabricbench.analysis.findings import Findings, Verdict, WorkloadName
-from fabricbench.analysis.findings.loads import LoadOnFabric, LoadPrice
 from fabricbench.analysis.gate import GateVerdict, check_regressions
 from fabricbench.analysis.trend import find_trend
 from fabricbench.campaign.plan import plan_run
 from fabricbench.campaign.run_directory import RunDirectory, StoredPlan
 from fabricbench.campaign.specification import campaign_of
 from fabricbench.campaign.venue import Standing
-from fabricbench.chapters.applications import application_ratio_table, application_table
-from fabricbench.chapters.chapter import rows_of as loads_of
+from fabricbench.chapters.workload_tables import (
+    FIGURE_RATIOS,
+    FIGURES,
+    LOADS,
+    PRICES,
+    RATIOS,
+    figure_ratio_table,
+    figure_table,
+    ratio_table,
+    result_table,
+)
 from fabricbench.cli.check_text import conclude
 from fabricbench.cli.check_text import render as checked
 from fabricbench.cli.compare_text import render as compared
@@ -146,15 +154,14 @@ def findings(tmp_path_factory: pytest.TempPathFactory) -> Findings:
 
 
 def test_a_rate_is_compared_as_a_rate_and_a_further_time_explains(findings: Findings):
-    assert findings.applications is not None
-    rate, solve = findings.applications.ratios
-    assert (rate.figure, rate.better, rate.worse, rate.verdict) == ("LU", "myrinet", "fast-ethernet", Verdict.B_FASTER)
-    assert rate.times == pytest.approx(2.0, rel=0.02)
+    (rate,), (solve,) = RATIOS.of(findings), FIGURE_RATIOS.of(findings)
+    assert (rate.faster, rate.slower, rate.verdict) == ("myrinet", "fast-ethernet", Verdict.B_FASTER)
+    assert rate.ratio == pytest.approx(2.0, rel=0.02)
     assert rate.low is not None
     assert rate.high is not None
     assert rate.low < 2.0 < rate.high
-    assert (solve.figure, solve.better, solve.verdict) == ("solve", "myrinet", None)
-    assert solve.times == pytest.approx(3.0, rel=0.02)
+    assert (solve.figure, solve.better, solve.worse) == ("solve", "myrinet", "fast-ethernet")
+    assert solve.times.value == pytest.approx(3.0, rel=0.02)
     (cell,) = findings.cells
     assert (cell.metric, cell.unit, cell.value_b) == ("work_rate", "MFLOP/s", pytest.approx(800, rel=0.02))
     assert cell.verdict is Verdict.B_FASTER
@@ -165,11 +172,10 @@ def test_what_printed_digits_hide_is_no_difference_of_a_figure_nor_of_a_further_
     (cell,) = found.cells
     assert (cell.ratio, cell.printed_step, cell.p_value) == (pytest.approx(2.0), 400.0, 1.0)
     assert cell.verdict is Verdict.NOT_RESOLVABLE
-    assert found.applications is not None
-    rate, solve = found.applications.ratios
+    (rate,), (solve,) = RATIOS.of(found), FIGURE_RATIOS.of(found)
     assert rate.verdict is Verdict.NOT_RESOLVABLE
-    assert solve.low is not None
-    assert solve.low < 3.0 * (0.25 / 0.3) * (0.1 / 0.15) * 1.01
+    assert solve.times.low is not None
+    assert solve.times.low < 3.0 * (0.25 / 0.3) * (0.1 / 0.15) * 1.01
     old = analyse([application_run(tmp_path / "old", steps=None)])
     assert old.cells[0].printed_step is None
 
@@ -225,15 +231,18 @@ def test_compare_and_show_have_the_unit_of_the_program(tmp_path: Path, findings:
 
 
 def test_tables_have_every_figure_with_its_unit_and_the_share_of_communication(findings: Findings):
-    rows = application_table(findings).rows
-    assert [(row[0], row[1], row[2], row[4]) for row in rows] == [
-        ("lu, n=800, on 4 ranks (MFLOP/s)", "fast-ethernet", "LU", "50.0 %"),
-        ("lu, n=800, on 4 ranks (MFLOP/s)", "myrinet", "LU", "50.0 %"),
-        ("lu, n=800, on 4 ranks (MFLOP/s)", "fast-ethernet", "solve", "–"),
-        ("lu, n=800, on 4 ranks (MFLOP/s)", "myrinet", "solve", "–"),
+    name = "lu, n=800, on 4 ranks (MFLOP/s)"
+    rows = result_table(findings).rows
+    assert [(row[0], row[1], row[4]) for row in rows] == [
+        (name, "fast-ethernet", "50.0 %"),
+        (name, "myrinet", "50.0 %"),
     ]
-    assert all(("MFLOP/s (" if row[2] == "LU" else " s (") in row[3] for row in rows)
-    assert [row[4] for row in application_ratio_table(findings).rows] == ["myrinet faster", "explains"]
+    assert all(row[2].startswith("LU: ") and "MFLOP/s (" in row[2] for row in rows)
+    further = figure_table(findings).rows
+    assert [row[:3] for row in further] == [(name, "fast-ethernet", "solve"), (name, "myrinet", "solve")]
+    assert all(" s (" in row[3] for row in further)
+    assert "myrinet faster" in ratio_table(findings).rows[0]
+    assert [row[:3] for row in figure_ratio_table(findings).rows] == [(name, "solve", "myrinet over fast-ethernet")]
 
 
 PARAMETERS = {"workload": "lu", "n": 800, "figure": "LU", "unit": "MFLOP/s"}
@@ -247,8 +256,9 @@ def test_csv_has_parameters_as_an_object_in_one_column(findings: Findings):
     tables = findings_csv(findings)
     (named,) = rows_of(tables["comparisons"])
     assert (named["ranks"], json.loads(named["parameters"])) == ("4", PARAMETERS)
-    assert [json.loads(row["application_parameters"]) for row in rows_of(tables["applications"])] == [PARAMETERS] * 4
-    assert "2." in tables["application-ratios"] or "1.9" in tables["application-ratios"]
+    for table in ("workloads", "workload-figures"):
+        assert [json.loads(row["parameters"]) for row in rows_of(tables[table])] == [PARAMETERS] * 2
+    assert float(rows_of(tables["workload-figure-ratios"])[0]["times"]) == pytest.approx(3.0, rel=0.02)
 
 
 @pytest.mark.slow
@@ -267,7 +277,7 @@ def test_every_format_writes_an_application_that_is_judged_by_a_time(tmp_path: P
     assert Findings.model_validate_json(found.model_dump_json()) == found
     (named,) = rows_of(compared(found, Form.CSV))
     assert (named["judged_by"], "time" in named) == ("loop", False)
-    assert {row["application_judged_by"] for row in rows_of(findings_csv(found)["applications"])} == {"loop"}
+    assert {row["judged_by"] for row in rows_of(findings_csv(found)["workloads"])} == {"loop"}
     gate = rows_of(checked(check_regressions([old], [new], maximum=0.05), Form.CSV))
     assert {(row["judged_by"], "time" in row) for row in gate} == {("loop", False)}
 
@@ -286,8 +296,8 @@ def test_compare_writes_the_csv_of_the_report(findings: Findings):
 def test_csv_says_of_every_fabric_that_a_row_names_that_it_is_emulated(findings: Findings):
     columns = {
         "comparisons": ("origin_a", "origin_b"),
-        "applications": ("origin",),
-        "application-ratios": ("origin_worse", "origin_better"),
+        "workload-figures": ("origin",),
+        "workload-figure-ratios": ("origin_worse", "origin_better"),
         "workloads": ("origin",),
         "workload-ratios": ("origin_slower", "origin_faster"),
     }
@@ -299,8 +309,7 @@ def test_csv_says_of_every_fabric_that_a_row_names_that_it_is_emulated(findings:
 
 def test_a_wrong_result_is_never_compared(tmp_path: Path):
     found = analyse([application_run(tmp_path / "run", wrong_on="fast-ethernet")])
-    assert found.applications is not None
-    assert {one.fabric for one in found.applications.results} == {"myrinet"}
+    assert {one.fabric for one in LOADS.of(found)} == {"myrinet"}
     assert not found.cells
     assert any("wrong result: residual" in warning.text for warning in found.warnings)
 
@@ -450,10 +459,9 @@ def test_another_time_is_another_cell_and_the_same_one_of_an_earlier_version_is_
 
 
 def test_a_further_figure_that_is_nothing_in_some_blocks_has_no_ratio_of_the_others(tmp_path: Path):
-    found = analyse([application_run(tmp_path / "run", without_time=(2,))]).applications
-    assert found is not None
-    assert [one.figure for one in found.ratios] == ["LU"]
-    assert {one.figure for one in found.results} == {"LU", "solve"}
+    found = analyse([application_run(tmp_path / "run", without_time=(2,))])
+    assert not FIGURE_RATIOS.of(found)
+    assert {one.figure for one in FIGURES.of(found)} == {"solve"}
 
 
 def test_a_bandwidth_or_a_latency_is_no_work_and_has_no_price_and_no_decision_on_money(tmp_path: Path):
@@ -467,11 +475,11 @@ def test_a_bandwidth_or_a_latency_is_no_work_and_has_no_price_and_no_decision_on
     for unit, is_work in (("MFLOP/s", True), ("MB/s", False)):
         run = application_run(tmp_path / unit.replace("/", "-"), figure=[{**rate, "unit": unit}], placed=nodes)
         found = analyse([run], decision=table)
-        assert bool(loads_of(found, "workload-prices", LoadPrice)) == is_work
+        assert bool(PRICES.of(found)) == is_work
         assert found.decision is not None
         assert all((one.cost_of_work is not None) == is_work for one in found.decision.fabrics)
         assert any("network tests do not tell what a job gains" in note for note in found.decision.notes) != is_work
-        levels = loads_of(found, "workloads", LoadOnFabric)
+        levels = LOADS.of(found)
         assert levels
         assert all((one.seconds is not None) == is_work for one in levels)
 

@@ -13,11 +13,12 @@ import pytest
 from fabricbench.analysis import analyse
 from fabricbench.analysis.caution.numbers import unequal_work
 from fabricbench.analysis.findings import Verdict
+from fabricbench.analysis.findings.loads import FarmOnFabric
 from fabricbench.analysis.gate import GateVerdict, check_regressions
 from fabricbench.analysis.material import Material
 from fabricbench.campaign.plan import LaunchPlan, plan_run
 from fabricbench.campaign.specification import campaign_of
-from fabricbench.chapters.farms import FarmOnFabric, farm_lines
+from fabricbench.chapters.workloads import workload_lines
 from fabricbench.record.farm_jobs import Ended
 from fabricbench.record.farm_lines import FarmAttempt, FarmFooter, FarmHeader, FarmRecord
 from fabricbench.record.launch import LaunchFacts, write_launch
@@ -204,7 +205,7 @@ def test_success_counts_the_jobs_of_launches_that_did_none(tmp_path: Path):
     assert whole.success.low == pytest.approx(0.9124, abs=1e-4), "of 40 jobs, whatever the launches"
     assert holed.success.low is not None
     assert holed.success.low < 0.65, "one launch in twelve: launches differ, jobs do not"
-    assert "No job was done in 1 of 12 launches on myrinet." in farm_lines(findings)
+    assert "No job was done in 1 of 12 launches on myrinet." in workload_lines(findings)
 
 
 def test_a_farm_that_never_did_a_job_is_told(tmp_path: Path):

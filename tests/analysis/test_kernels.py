@@ -12,11 +12,12 @@ import pytest
 
 from fabricbench.analysis import analyse
 from fabricbench.analysis.findings import Findings, Verdict
-from fabricbench.analysis.kernels import kernel_of, reference_run
-from fabricbench.analysis.sides import read_sides
+from fabricbench.analysis.findings.loads import LoadOnFabric, LoadRatio
+from fabricbench.analysis.load_results import reference_run
 from fabricbench.campaign.plan import plan_run
 from fabricbench.campaign.specification import campaign_of
-from fabricbench.chapters.kernels import kernel_lines, sensitivity_table, study_table
+from fabricbench.chapters.workload_tables import LOADS, RATIOS, SPEED_UPS, npb_study_table
+from fabricbench.chapters.workloads import workload_lines
 from fabricbench.errors import UsageError
 from fabricbench.lab import parse_fabrics
 from fabricbench.lab.topology import plan_lab
@@ -106,6 +107,10 @@ def kernel_run(path: Path, *, wrong: str = "", gains: Mapping[str, float] = SLOW
     return Run.open(path)
 
 
+def benchmark(one: LoadRatio | LoadOnFabric) -> str:
+    return one.workload.short.partition(".")[0]
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return kernel_run(tmp_path_factory.mktemp("kernels") / "run")
@@ -117,33 +122,30 @@ def findings(run: Run) -> Findings:
 
 
 def test_kernels_stand_in_the_order_of_what_the_network_is_worth_to_them(findings: Findings):
-    assert findings.kernels is not None
-    found = findings.kernels.sensitivities
-    assert [one.kernel.benchmark for one in found] == ["IS", "CG", "EP"]
+    found = RATIOS.of(findings)
+    assert [one.workload.short for one in found] == ["IS.W", "CG.W", "EP.W"]
     assert {(one.slower, one.faster) for one in found} == {("fast-ethernet", "myrinet")}
     for one in found:
         assert one.low is not None
         assert one.high is not None
-        assert one.low < SLOWER[one.kernel.benchmark] < one.high
+        assert one.low < SLOWER[benchmark(one)] < one.high
         assert one.launches == 8
     assert found[0].verdict is Verdict.B_FASTER
-    assert not found[-1].is_decided
+    assert not found[-1].verdict.is_decided
     for one, following in pairwise(found):
         assert one.lead is not None
         assert one.lead.low is not None
         assert one.lead.high is not None
         assert one.lead.value == pytest.approx(one.ratio / following.ratio)
-        truth = SLOWER[one.kernel.benchmark] / SLOWER[following.kernel.benchmark]
+        truth = SLOWER[benchmark(one)] / SLOWER[benchmark(following)]
         assert 1 < one.lead.low < truth < one.lead.high
     assert found[-1].lead is None
 
 
 def test_the_order_is_the_same_seen_from_the_other_fabric(run: Run, findings: Findings):
     other = analyse([run], baseline="myrinet")
-    assert other.kernels is not None
-    assert findings.kernels is not None
-    for mine, theirs in zip(findings.kernels.sensitivities, other.kernels.sensitivities, strict=True):
-        assert (mine.kernel, mine.slower) == (theirs.kernel, theirs.slower)
+    for mine, theirs in zip(RATIOS.of(findings), RATIOS.of(other), strict=True):
+        assert (mine.load, mine.slower) == (theirs.load, theirs.slower)
         assert mine.ratio == pytest.approx(theirs.ratio)
         assert (mine.low, mine.high) == pytest.approx((theirs.low, theirs.high))
         assert (mine.lead is None) == (theirs.lead is None)
@@ -152,9 +154,8 @@ def test_the_order_is_the_same_seen_from_the_other_fabric(run: Run, findings: Fi
 
 
 def test_rates_and_the_split_of_the_time_are_those_of_the_records(findings: Findings):
-    assert findings.kernels is not None
-    found = next(one for one in findings.kernels.results if (one.kernel.benchmark, one.kernel.ranks) == ("EP", 4))
-    assert found.seconds.value == pytest.approx(2.0, rel=0.02)
+    found = next(one for one in LOADS.of(findings) if one.load == "EP.W on 4 ranks")
+    assert found.level.value == pytest.approx(2.0, rel=0.02)
     assert found.mops_total == pytest.approx(500.0, rel=0.02)
     assert found.mops_per_process == pytest.approx(125.0, rel=0.02)
     assert found.communication_share == pytest.approx(COMMUNICATION)
@@ -162,18 +163,16 @@ def test_rates_and_the_split_of_the_time_are_those_of_the_records(findings: Find
 
 
 def test_speed_up_is_over_the_fewest_ranks(findings: Findings):
-    assert findings.kernels is not None
-    found = {(one.fabric, one.kernel.benchmark): one for one in findings.kernels.speed_ups}
-    fast = found["myrinet", "IS"]
-    assert (fast.fewest, fast.kernel.ranks) == (1, 4)
-    assert fast.speed_up.value == pytest.approx(SPEED_UP, rel=0.02)
-    assert found["fast-ethernet", "IS"].speed_up.value == pytest.approx(SPEED_UP / 3.0, rel=0.02)
+    found = {(one.fabric, one.subject): one for one in SPEED_UPS.of(findings)}
+    fast = found["myrinet", "IS.W"]
+    assert (fast.fewest, fast.ranks) == (1, 4)
+    assert fast.times.value == pytest.approx(SPEED_UP, rel=0.02)
+    assert found["fast-ethernet", "IS.W"].times.value == pytest.approx(SPEED_UP / 3.0, rel=0.02)
 
 
 def test_a_wrong_result_is_never_compared(tmp_path: Path):
     findings = analyse([kernel_run(tmp_path / "run", wrong="IS")])
-    assert findings.kernels is not None
-    assert {one.kernel.benchmark for one in findings.kernels.results} == {"EP", "CG"}
+    assert {benchmark(one) for one in LOADS.of(findings)} == {"EP", "CG"}
     assert any("IS.W" in warning.text for warning in findings.warnings)
 
 
@@ -199,9 +198,8 @@ def test_a_pair_that_was_measured_hours_apart_leaves_out_itself_and_no_other_ker
 def test_rates_are_normalised_to_another_run_on_its_fewest_ranks(run: Run):
     reference = reference_run(run)
     assert reference.seconds["EP.W"] == pytest.approx(SECONDS["EP"] * SPEED_UP, rel=0.02)
-    kernels = analyse([run], reference=reference).kernels
-    assert kernels is not None
-    found = next(one for one in kernels.results if (one.kernel.benchmark, one.kernel.ranks) == ("EP", 4))
+    normalised = LOADS.of(analyse([run], reference=reference))
+    found = next(one for one in normalised if one.load == "EP.W on 4 ranks")
     assert found.of_reference == pytest.approx(SPEED_UP, rel=0.02)
 
 
@@ -220,13 +218,13 @@ def test_the_headline_answers_with_the_kernels_where_nothing_else_was_run(findin
 
 
 def test_the_section_says_which_kernel_gains_most_and_which_least(findings: Findings):
-    (line,) = kernel_lines(findings)
+    line, *_ = workload_lines(findings)
     assert line == "IS.W (3.00 times) gains most by myrinet over fast-ethernet; EP.W (1.000 times) the least."
 
 
 @pytest.mark.slow
 def test_kernels_that_gain_as_much_are_named_together(tmp_path: Path):
-    (line,) = kernel_lines(analyse([kernel_run(tmp_path / "run", gains={**SLOWER, "CG": SLOWER["IS"]})]))
+    line, *_ = workload_lines(analyse([kernel_run(tmp_path / "run", gains={**SLOWER, "CG": SLOWER["IS"]})]))
     assert {
         *line.partition(" gain most by myrinet over fast-ethernet (their order is not settled); ")[0].split(" and ")
     } == {
@@ -237,7 +235,7 @@ def test_kernels_that_gain_as_much_are_named_together(tmp_path: Path):
 
 
 def test_kernels_that_gain_as_little_are_named_together(tmp_path: Path):
-    (line,) = kernel_lines(analyse([kernel_run(tmp_path / "run", gains={**SLOWER, "CG": SLOWER["EP"]})]))
+    line, *_ = workload_lines(analyse([kernel_run(tmp_path / "run", gains={**SLOWER, "CG": SLOWER["EP"]})]))
     assert line.startswith("IS.W (3.00 times) gains most by myrinet over fast-ethernet; ")
     assert line.partition("; ")[2].startswith(("EP.W (1.00", "CG.W (1.00"))
     assert line.endswith("the least, not told apart.")
@@ -246,20 +244,17 @@ def test_kernels_that_gain_as_little_are_named_together(tmp_path: Path):
 def test_two_runs_have_no_blocks_to_tell_an_order_by(tmp_path: Path, run: Run):
     before = kernel_run(tmp_path / "run")
     found = analyse([before, run])
-    assert found.kernels is not None
-    assert found.kernels.sensitivities
-    assert all(one.lead is None and not one.is_settled for one in found.kernels.sensitivities)
-    assert not any("most" in line or "least" in line for line in kernel_lines(found))
+    assert RATIOS.of(found)
+    assert all(one.lead is None and not one.is_settled for one in RATIOS.of(found))
+    assert not any("most" in line or "least" in line for line in workload_lines(found))
 
 
 def test_the_study_of_2000_stands_beside_the_same_fabrics(findings: Findings):
-    (row,) = [row for row in sensitivity_table(findings).rows if row[0].startswith("IS.W")]
-    assert row[-1] == "4.78"
-    assert len(study_table(findings).rows) == 7
+    assert len(npb_study_table(findings).rows) == 7
 
 
 def test_every_format_and_figure_shows_kernels(findings: Findings):
-    assert {"kernel-ratios", "kernel-split", "speed-up"} <= set(present(findings))
+    assert {"workload-ratios", "kernel-split", "speed-up"} <= set(present(findings))
     for name in ("html", "markdown", "text", "json"):
         written = FORMATS[name]
         assert isinstance(written, Format)
@@ -286,7 +281,7 @@ def test_a_run_without_kernels_is_no_reference(tmp_path: Path):
         reference_run(Run.open(empty.path))
 
 
-def test_what_tells_kernels_apart_are_parameters_and_no_text(run: Run, findings: Findings):
+def test_what_tells_kernels_apart_are_parameters_and_no_text(findings: Findings):
     for one in findings.cells:
         assert one.workload is not None
         known = dict(one.workload.parameters)
@@ -294,8 +289,3 @@ def test_what_tells_kernels_apart_are_parameters_and_no_text(run: Run, findings:
             one.variant
             == f"{known['benchmark']}.{known['class']} {one.workload.ranks} rank{'s' * (one.workload.ranks > 1)}"
         )
-    (side, *_) = read_sides([run])
-    key = next(iter(side.cells))
-    kernel = kernel_of(key.model_copy(update={"parameters": (("benchmark", "read me"),)}))
-    assert kernel is not None
-    assert kernel == kernel_of(key)

@@ -17,13 +17,8 @@ from fabricbench.analysis.findings.loads import Agreement, Limit, LoadOnFabric, 
 from fabricbench.analysis.limits import sharing
 from fabricbench.analysis.loads import growth_of_work
 from fabricbench.chapters.chapter import rows_of
-from fabricbench.chapters.workloads import (
-    expectation_table,
-    ratio_table,
-    speed_up_table,
-    workload_lines,
-    workload_tables,
-)
+from fabricbench.chapters.workload_tables import expectation_table, ratio_table, speed_up_table, workload_tables
+from fabricbench.chapters.workloads import workload_lines
 from fabricbench.record.decision_table import DecisionTable
 from fabricbench.record.lines import InterfaceBytes, RankInfo
 from fabricbench.record.store import Run

@@ -8,7 +8,7 @@ import pytest
 
 from fabricbench.analysis import analyse
 from fabricbench.analysis.findings import CellKey, Findings, Verdict, is_basic
-from fabricbench.analysis.kernels import on_most_ranks
+from fabricbench.analysis.load_subjects import on_most_ranks
 from fabricbench.analysis.node_sets import on_leading_nodes
 from fabricbench.analysis.sides import read_sides
 from fabricbench.analysis.weighing import weigh

@@ -16,7 +16,7 @@ import pytest
 import fabricbench
 from fabricbench import chapters
 from fabricbench.analysis.findings import Findings
-from fabricbench.chapters import kernels
+from fabricbench.chapters import workloads
 from fabricbench.errors import UsageError
 from fabricbench.report.figures import FIRST, LAST, draw, paper_spec
 from fabricbench.report.formats import FORMATS, FigureFormat, Format
@@ -132,10 +132,11 @@ def test_two_chapters_that_find_under_one_name_are_refused(
 
 
 def test_a_chapter_has_nothing_to_say_where_nothing_was_found():
-    bare = small_findings().model_copy(update={"kernels": None})
-    assert not kernels.CHAPTER.is_in({"kernels": None})
-    assert kernels.CHAPTER.tables_with_rows(bare) == []
-    assert "NAS Parallel Benchmarks" not in rendered("text", bare)
+    bare = small_findings().model_copy(update={"chapters": {}})
+    assert list(workloads.CHAPTER.methods_of({"workloads": []})) == []
+    assert list(workloads.CHAPTER.methods_of({"workloads": [], "farms": [object()]})) == [workloads.METHOD_OF_FARMS]
+    assert workloads.CHAPTER.tables_with_rows(bare) == []
+    assert "What the network is worth" not in rendered("text", bare)
 
 
 def test_the_recipe_in_contributing_is_the_example_to_the_letter():

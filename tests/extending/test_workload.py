@@ -14,6 +14,7 @@ from fabricbench.campaign.plan import plan_run
 from fabricbench.campaign.run import start_run
 from fabricbench.campaign.specification import campaign_of
 from fabricbench.campaign.venue import Standing
+from fabricbench.chapters.workload_tables import LOADS, RATIOS
 from fabricbench.cli.list_keys import keys_of
 from fabricbench.record.store import Run
 from fabricbench.testbed.reading import local_testbed
@@ -69,7 +70,6 @@ def test_a_workload_that_is_listed_is_planned_run_and_compared_as_every_other(
     run = Run.open(tmp_path / "run")
     assert set(run.cells()["status"]) == {"done"}, run.cells()["reason"].to_list()
     assert {row["figure_of_merit"] > 0 for row in run.cells().iter_rows(named=True)} == {True}
-    found = analyse([run]).applications
-    assert found is not None
-    assert {(one.figure, one.unit) for one in found.results} == {("pairs", "Mop/s")}
-    assert {str(one.application) for one in found.ratios} == {"random-pairs, size=S, on 2 ranks (Mop/s)"}
+    found = analyse([run])
+    assert {(one.figure, one.unit) for one in LOADS.of(found)} == {("pairs", "Mop/s")}
+    assert {one.load for one in RATIOS.of(found)} == {"random-pairs, size=S, on 2 ranks (Mop/s)"}

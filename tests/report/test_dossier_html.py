@@ -239,6 +239,6 @@ def test_tables_set_undecided_rows_in_grey():
 
 def test_heads_of_tables_say_that_their_intervals_are_unadjusted():
     text = page_of(example_findings)
-    for name in ("verdict", "round-trip-ratios", "kernel-ratios", "collectives"):
+    for name in ("verdict", "round-trip-ratios", "workload-ratios", "collectives"):
         head = text.partition(f'id="table-{name}"')[2].partition("</thead>")[0]
         assert "interval, unadjusted" in head, name

@@ -195,7 +195,7 @@ def domains(panel: Panel, channel: str) -> set[tuple[float, ...]]:
         ("topologies", "x"),
         ("one-way", "x"),
         ("speed-up", "y"),
-        ("kernel-ratios", "x"),
+        ("workload-ratios", "x"),
         ("incast", "y"),
     ],
 )
@@ -234,8 +234,8 @@ def test_one_that_is_ahead_is_paler_than_one_that_is_faster():
 
 
 def test_a_kernel_without_a_leader_is_grey_and_hollow():
-    (panel,) = panels_of("kernel-ratios", example_findings())
-    rows = {row["kernel"][:2]: row for row in panel.spec["data"]["values"]}
+    (panel,) = panels_of("workload-ratios", example_findings())
+    rows = {row["workload"][:2]: row for row in panel.spec["data"]["values"]}
     assert (rows["IS"]["fabric"], rows["IS"]["strength"]) == ("myrinet", 1.0)
     assert (rows["EP"]["fabric"], rows["EP"]["strength"]) == ("", 0.0)
     point = panel.spec["layer"][-1]["encoding"]
@@ -301,7 +301,7 @@ def is_of_findings(field: FieldInfo) -> bool:
 def test_findings_without_any_cell_have_no_figures_and_still_a_report():
     bare = small_findings().model_copy(
         update=dict.fromkeys((name for name, field in Findings.model_fields.items() if is_of_findings(field)), ())
-        | {"kernels": None, "chapters": {}}
+        | {"chapters": {}}
         | {"headline": small_findings().headline.model_copy(update={"effects": (), "more_effects": ()})}
     )
     assert present(bare) == {}

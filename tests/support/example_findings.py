@@ -36,8 +36,7 @@ from fabricbench.testbed.wire import Wire
 from support.cell_keys import cell_key
 from support.example_comparisons import MARGIN, compared, crossovers_of, curves_of
 from support.example_headlines import applications, busy_machine, change, three_fabrics, two_fabrics
-from support.example_kernels import example_kernels, few_samples
-from support.example_loads import example_loads
+from support.example_loads import example_loads, few_samples
 from support.example_patterns import other_patterns, small_patterns
 from support.example_texts import BUSY_WARNINGS, INVENTORY, METHOD, WARNINGS
 
@@ -118,8 +117,7 @@ def busy_findings() -> Findings:
 def kernel_findings() -> Findings:
     """The usual dossier led by kernels."""
     whole = example_findings()
-    assert whole.kernels is not None
-    return whole.model_copy(update={"headline": applications(whole.cells, whole.kernels)})
+    return whole.model_copy(update={"headline": applications(whole.cells, whole)})
 
 
 def before_after_findings() -> Findings:
@@ -227,7 +225,6 @@ def _findings(
         ladder=tuple(_ladder(fabrics, summaries)),
         distributions=(*_distributions(summaries, noise), *few_samples([fabric.name for fabric in fabrics])),
         **other_patterns(fabrics),
-        kernels=example_kernels([fabric.name for fabric in fabrics]),
         chapters=example_loads([fabric.name for fabric in fabrics]),
         warnings=WARNINGS,
         method=METHOD,

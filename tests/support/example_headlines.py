@@ -17,9 +17,9 @@ from fabricbench.analysis.findings import (
     Doubt,
     Effect,
     Evidence,
+    Findings,
     Grade,
     Headline,
-    KernelFindings,
     Number,
     PairEffect,
     Reading,
@@ -28,6 +28,7 @@ from fabricbench.analysis.findings import (
 )
 from fabricbench.analysis.findings.doubts import percentage, scaled_number, whole
 from fabricbench.analysis.headline import next_steps
+from fabricbench.chapters.workload_tables import LOADS, RATIOS
 from fabricbench.model import Layer, Metric, Receive
 from fabricbench.quantity import scale_seconds
 from fabricbench.record.provenance import Origin
@@ -296,15 +297,17 @@ def change(cells: Sequence[Comparison]) -> Headline:
     )
 
 
-def applications(cells: Sequence[Comparison], kernels: KernelFindings) -> Headline:
+def applications(cells: Sequence[Comparison], whole: Findings) -> Headline:
     """The same led by kernels, which users meet before any layer."""
     rows = []
-    for one in kernels.sensitivities:
-        times = {item.fabric: item.seconds for item in kernels.results if item.kernel == one.kernel}
-        noise = random.Random(str(one.kernel))
+    for one in RATIOS.of(whole):
+        if one.workload.name:
+            continue
+        times = {item.fabric: item.level for item in LOADS.of(whole) if item.load == one.load}
+        noise = random.Random(one.load)
         rows.append(
             Effect(
-                what=f"NPB {one.kernel}",
+                what=f"NPB {one.load}",
                 layer=None,
                 metric=Metric.OPERATION_TIME,
                 readings=tuple(

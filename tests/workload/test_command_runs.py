@@ -13,6 +13,7 @@ from fabricbench.analysis import analyse
 from fabricbench.campaign.plan import plan_run
 from fabricbench.campaign.run import start_run
 from fabricbench.campaign.venue import OwnLab, Standing
+from fabricbench.chapters.workload_tables import LOADS
 from fabricbench.errors import RunIncomplete
 from fabricbench.lab import lab_support, parse_fabrics
 from fabricbench.native import build_info, native_file
@@ -90,7 +91,7 @@ def test_an_application_runs_in_a_lab_and_its_rate_reaches_every_report(tmp_path
     conditions = [launch.summary.facts.conditions for launch in run.launches]
     assert {one["workload environment"] for one in conditions} == {"FABRICBENCH_TOLD=S"}
     findings = analyse([run])
-    assert findings.applications is not None
+    assert LOADS.of(findings)
     assert findings.cells[0].unit == "Mop/s"
     for name in ("html", "markdown", "csv", "text", "json"):
         made = FORMATS[name]
@@ -130,8 +131,7 @@ def test_a_time_far_below_a_nanosecond_reaches_every_report_as_the_program_told_
         ("tiny 2 ranks", pytest.approx(0.3), pytest.approx(0.3)),
     ]
     findings = analyse([run])
-    assert findings.applications is not None
-    shown = {(one.application.name, one.unit, round(one.level.value, 9)) for one in findings.applications.results}
+    shown = {(one.workload.name, one.unit, round(one.level.value, 9)) for one in LOADS.of(findings)}
     assert shown == {("other", "ns", 1.3), ("tiny", "ns", 0.3)}
     assert {(cell.workload.name if cell.workload else "", round(cell.value_a, 9)) for cell in findings.cells} == {
         ("other", 1.3),

@@ -164,7 +164,7 @@ def analyse(
                     may_grow=partial(may_grow, manifest),
                     not_quiet=_not_quiet(headline, busy),
                     beyond_wire=_beyond_wire(sides),
-                    has_workload=any(found.get(name) is not None for name in ("kernels", "applications"))
+                    has_workload=any(key.workload is not None for side in sides for key in side.cells)
                     or not any(Layer.MPI in one.layers for one in manifest.testbed.fabrics),
                     has_prices=weights is not None or len(every_run) > 1 or len(sides) < 2,
                     runs_to_give=None if is_change or len(every_run) == 1 else RUNS_OF_EACH,

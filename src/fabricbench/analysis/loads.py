@@ -7,7 +7,7 @@ expected of them is `expectation`'s, what else bounds them `limits`'.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from statistics import fmean
 
 import numpy as np
@@ -21,24 +21,22 @@ from fabricbench.analysis.expectation import (
     launches_of,
     network_of,
     ratio_interval,
-    seconds_of,
     traffic_of,
 )
-from fabricbench.analysis.findings import CellKey, Comparison, Interval, WorkloadName
-from fabricbench.analysis.findings.loads import LoadExpectation, LoadOnFabric, LoadPrice, LoadRatio, LoadSpeedUp
-from fabricbench.analysis.kernels import GRID, on_most_ranks, subject_of, work_of
+from fabricbench.analysis.findings import CellKey, Comparison, WorkloadName
+from fabricbench.analysis.findings.loads import LoadExpectation, LoadPrice, LoadRatio, LoadSpeedUp
 from fabricbench.analysis.limits import limits_of
+from fabricbench.analysis.load_results import OfSides, by_load, over_launches
+from fabricbench.analysis.load_subjects import GRID, on_most_ranks, subject_of
 from fabricbench.analysis.material import Material
-from fabricbench.analysis.measured import CellMeasured, Floats, Side, ratio_rounding
+from fabricbench.analysis.measured import CellMeasured, Side, ratio_rounding
 from fabricbench.analysis.node_sets import blocks_of
 from fabricbench.analysis.order_of_gains import MeasuredGain, joint_confidence, leads, settled
 from fabricbench.analysis.pairing import Pairing
 from fabricbench.analysis.summary import geometric_mean
 from fabricbench.record.decision_table import DecisionTable, prices_of
-from fabricbench.record.workload_cells import COMMUNICATION_SHARE
-from fabricbench.statistics.order import median_interval
 from fabricbench.statistics.ratios import EXACT
-from fabricbench.units import parse_unit, seconds_in
+from fabricbench.units import parse_unit
 
 OF_EACH_RANK = frozenset({"hpcg"})
 """Workloads whose size is that of each rank: the work grows with the ranks, and their rate counts it."""
@@ -48,7 +46,6 @@ OF_EACH_CLIENT = "shared-data"
 """The workload that moves as many bytes for each client. All its ranks are, but the first where that serves: not of a path."""
 SCALING_RULE = "scaling "
 """Begins what the definition of an application says that grows with its ranks (`workload.application`)."""
-NPB_FIGURE = "time"
 
 
 def named(key: CellKey) -> WorkloadName:
@@ -56,15 +53,6 @@ def named(key: CellKey) -> WorkloadName:
     if key.workload is None:
         raise ValueError(f"{key} is no workload")
     return key.workload
-
-
-def name_of_load(key: CellKey | Comparison) -> str:
-    """Return what a workload is called: `IS.W on 4 ranks`, `hpl, n=2000, on 4 ranks (Gflop/s)`."""
-    return f"{work_of(key)}"
-
-
-OfSides = Mapping[str, Launches]
-"""The launches of workloads, by the name of their side."""
 
 
 def launches_of_all(material: Material) -> OfSides:
@@ -107,7 +95,7 @@ def _of_pair(material: Material, pairing: Pairing, cells: Sequence[Comparison], 
         placed = [(side, launches[side.name].get(key, ())) for side in (slower, faster)]
         made.append(
             LoadRatio(
-                load=name_of_load(key),
+                load=str(named(key)),
                 workload=named(key),
                 slower=slower.name,
                 faster=faster.name,
@@ -166,49 +154,11 @@ def _gains(pairing: Pairing, key: CellKey, *, is_b_faster: bool) -> MeasuredGain
     return MeasuredGain(-b_over_a if key.metric.is_time == is_b_faster else b_over_a, rounding)
 
 
-def loads_on_fabrics(material: Material, launches: OfSides) -> list[LoadOnFabric]:
-    """Return every workload on every fabric: its figure of merit, the time of a run, its share of communication."""
-    found = []
-    for side in material.sides:
-        for key, cell in side.cells.items():
-            if key.workload is not None:
-                of_cell = launches[side.name].get(key, ())
-                found.append(_on_fabric(side, key, cell, of_cell, material.confidence))
-    order = list(dict.fromkeys(one.load for one in found))
-    return sorted(found, key=lambda one: order.index(one.load))
-
-
-def _on_fabric(
-    side: Side, key: CellKey, cell: CellMeasured, launches: Sequence[LoadLaunch], confidence: float
-) -> LoadOnFabric:
-    figure = next((part.figures[0] for one in launches if (part := one.launch.summary.workload) and part.figures), None)
-    unit = (figure.told_in or figure.unit) if figure is not None else "s"
-    values = cell.launch_values * 1e-9 if key.metric.is_time else cell.launch_values
-    times = seconds_of(launches)
-    shares = cell.values.get(COMMUNICATION_SHARE)
-    return LoadOnFabric(
-        load=name_of_load(key),
-        workload=named(key),
-        fabric=side.name,
-        launches=int(np.count_nonzero(~np.isnan(values))),
-        figure=figure.name if figure is not None else NPB_FIGURE,
-        unit=unit,
-        level=_median(values / seconds_in(unit), confidence),
-        seconds=_median(np.array(times), confidence) if times and not named(key).is_network_test else None,
-        communication_share=None if shares is None or np.isnan(shares).all() else float(np.nanmean(shares)),
-    )
-
-
-def _median(values: Floats, confidence: float) -> Interval:
-    found = median_interval(values, confidence)
-    return Interval(value=found.value, low=found.low, high=found.high)
-
-
 def load_speed_ups(material: Material, launches: OfSides) -> list[LoadSpeedUp]:
     """Return how every workload that was run on several numbers of ranks does more on more of them."""
-    found = [one for side in material.sides for one in speed_ups_of(side, launches[side.name], material.confidence)]
-    order = list(dict.fromkeys(one.load for one in found))
-    return sorted(found, key=lambda one: order.index(one.load))
+    return by_load(
+        one for side in material.sides for one in speed_ups_of(side, launches[side.name], material.confidence)
+    )
 
 
 def speed_ups_of(side: Side, launches: Launches, confidence: float) -> Iterable[LoadSpeedUp]:
@@ -233,7 +183,7 @@ def speed_ups_of(side: Side, launches: Launches, confidence: float) -> Iterable[
             efficiency = geometric_mean(logs - np.log(ranks / fewest), confidence, rounding)
             if times is not None and efficiency is not None:
                 yield LoadSpeedUp(
-                    load=name_of_load(key),
+                    load=str(named(key)),
                     workload=named(key),
                     fabric=side.name,
                     ranks=ranks,
@@ -242,7 +192,17 @@ def speed_ups_of(side: Side, launches: Launches, confidence: float) -> Iterable[
                     is_weak=growth > 1,
                     times=times,
                     efficiency=efficiency,
+                    subject=_subject(key),
                 )
+
+
+def _subject(key: CellKey) -> str:
+    """Return what a workload is called whatever its ranks: `IS.W`, `hpl, n=2000, nb=192`."""
+    if not named(key).name:
+        return named(key).short
+    _, parameters = subject_of(key)
+    own = [f"{name}={value}" for name, value in parameters if name in named(key).own]
+    return ", ".join([named(key).short, *own])
 
 
 def growth_of_work(base: WorkloadName, more: WorkloadName, *, has_rule: bool = False) -> float:
@@ -283,15 +243,13 @@ def load_prices(material: Material, launches: OfSides) -> list[LoadPrice]:
     table = material.decision
     if table is None or table.node_price is None or any(one.run is not material.sides[0].run for one in material.sides):
         return []
-    found = [
+    return by_load(
         one
         for side in material.sides
         for key in on_most_ranks(side.cells, blocks_of(material.sides))
         if not named(key).is_network_test
         for one in _prices(material, side, side.cells[key], nodes_of(launches[side.name].get(key, ())), table)
-    ]
-    order = list(dict.fromkeys(one.load for one in found))
-    return sorted(found, key=lambda one: order.index(one.load))
+    )
 
 
 def _prices(
@@ -308,14 +266,14 @@ def _prices(
     # Of a time: what stands idle for an hour while one run of it is done.
     work = cell.launch_values / 3600e9 if is_time else 1.0 / cell.launch_values
     yield LoadPrice(
-        load=name_of_load(cell.key),
+        load=str(named(cell.key)),
         workload=named(cell.key),
         fabric=side.name,
         nodes=nodes or 0,
         currency=currency,
         cost=cost.total,
         per=_unit_of_work(named(cell.key)) if is_time else named(cell.key).unit,
-        price=_median(cost.total * work, material.confidence),
+        price=over_launches(cost.total * work, material.confidence),
     )
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from math import exp, log
 
 from fabricbench.analysis.findings import Effect, Grade, Letter, PairEffect, WorkloadName
-from fabricbench.analysis.kernels import kernel_of
 from fabricbench.analysis.rows import layer_name, probe_name
 from fabricbench.analysis.wording import (
     FACTOR_FROM,
@@ -108,8 +107,8 @@ def subject_of(effect: Effect, leading: Sequence[Effect]) -> str:
     key = effect.key
     if key is None:
         return effect.what
-    if (kernel := kernel_of(key)) is not None:
-        return kernel.name
+    if key.workload is not None:
+        return key.workload.short
     layer, size = layer_name(key.layer), size_text(key.message_bytes)
     if key.pattern is Pattern.PINGPONG and not key.variant_words:
         return f"{'small' if key.message_bytes <= SMALL_BYTES else size} {layer} messages"

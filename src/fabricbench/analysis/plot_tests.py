@@ -16,7 +16,7 @@ from fabricbench.analysis.expectation import Launches, seconds_of
 from fabricbench.analysis.findings import CellKey, Interval
 from fabricbench.analysis.findings.plot import BOARD, DATE, FABRIC, MPI, NODES, PROCESSOR, RUN, PlotY, Trait, Traits
 from fabricbench.analysis.instrument import impossible
-from fabricbench.analysis.kernels import subject_of
+from fabricbench.analysis.load_subjects import subject_of
 from fabricbench.analysis.loads import nodes_of, speed_ups_of
 from fabricbench.analysis.measured import CellMeasured, Floats, Side
 from fabricbench.analysis.pairing import pair

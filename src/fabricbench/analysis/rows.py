@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from fabricbench.analysis.findings import CellKey, Comparison, LadderStep, is_basic
-from fabricbench.analysis.kernels import on_most_ranks, work_of
+from fabricbench.analysis.load_subjects import on_most_ranks
 from fabricbench.analysis.measured import Side
 from fabricbench.analysis.node_sets import blocks_of, on_leading_nodes
 from fabricbench.analysis.wording import size_text
@@ -56,7 +56,7 @@ class Row:
 
 def row_name(key: CellKey | Comparison) -> str:
     """Return what a cell is, as users say it: `TCP throughput, 256 KiB`, `IS.W on 4 ranks`, `MPI allreduce, 1 KiB`."""
-    work = work_of(key)
+    work = key.workload
     if work is not None:
         return f"{work} ({lost_words(key.lost_nodes)})" if key.lost_nodes else str(work)
     has_size = PATTERNS[key.pattern].has_size and key.message_bytes is not None

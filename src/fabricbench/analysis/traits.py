@@ -25,7 +25,6 @@ from fabricbench.analysis.findings.plot import (
     Trait,
     Traits,
 )
-from fabricbench.analysis.kernels import kernel_of
 from fabricbench.model import Layer, RdmaDoor
 from fabricbench.pattern_facts import LAYER_PARAMETERS
 from fabricbench.patterns import PATTERNS
@@ -74,8 +73,7 @@ def traits_of(key: CellKey) -> Traits:
 
 def load_name(key: CellKey) -> str:
     """Return what a load is called, whatever its parameters: `IS.W`, `hpl`."""
-    kernel, work = kernel_of(key), key.workload
-    return kernel.name if kernel is not None else work.name if work is not None else ""
+    return "" if key.workload is None else key.workload.short
 
 
 def meets(traits: Traits, where: Where, *, unknown: Sequence[str] = ()) -> bool:

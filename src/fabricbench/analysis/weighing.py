@@ -18,7 +18,7 @@ from fabricbench.analysis.equal_work import unequal_work
 from fabricbench.analysis.findings import CellKey, LeftOut, is_basic, is_plain
 from fabricbench.analysis.gaps import mispaired
 from fabricbench.analysis.instrument import impossible
-from fabricbench.analysis.kernels import kernel_of, on_most_ranks, work_of
+from fabricbench.analysis.load_subjects import on_most_ranks
 from fabricbench.analysis.lost_launches import survivors
 from fabricbench.analysis.measured import Side, in_order
 from fabricbench.analysis.node_sets import Blocks, blocks_of, on_leading_nodes
@@ -154,8 +154,7 @@ def _tells_work(key: CellKey) -> bool:
 
 def name_of(key: CellKey) -> str:
     """Return a test as a reader calls it: `IS.W on 4 ranks`, `tcp round trip of 64 B`."""
-    work = work_of(key)
-    return named_cell(key, key.message_bytes) if work is None else row_name(key)
+    return named_cell(key, key.message_bytes) if key.workload is None else row_name(key)
 
 
 def usual_tests(sides: Sequence[Side]) -> list[CellKey]:
@@ -340,13 +339,11 @@ def _why_unmatched(one: Weight, sides: Sequence[Side]) -> str:
 def _matching(one: Weight, measured: Sequence[CellKey], blocks: Blocks) -> list[CellKey]:
     if one.kernel is not None:
         benchmark, problem_class, ranks = one.kernel
-        named = [(key, kernel) for key in measured if (kernel := kernel_of(key)) is not None]
-        of_name = [key for key, it in named if (it.benchmark, it.problem_class) == (benchmark, problem_class)]
-        return (
-            on_most_ranks(of_name, blocks)
-            if ranks is None
-            else [key for key, it in named if key in of_name and it.ranks == ranks]
-        )
+        kernels = [(key, it) for key in measured if (it := key.workload) is not None and not it.name]
+        of_name = [(key, it) for key, it in kernels if it.short == f"{benchmark}.{problem_class}"]
+        if ranks is None:
+            return on_most_ranks((key for key, _ in of_name), blocks)
+        return [key for key, it in of_name if it.ranks == ranks]
     if one.workload is not None:
         return on_most_ranks(
             (key for key in measured if key.workload is not None and key.workload.name == one.workload), blocks

@@ -12,15 +12,12 @@ from fabricbench.analysis.material import Material
 from fabricbench.analysis.wording import percent
 from fabricbench.chapters import (
     anomalies,
-    applications,
     by_size,
     conditions,
     congestion,
     decision,
     factors,
-    farms,
     guidelines,
-    kernels,
     loggops,
     network_map,
     one_way,
@@ -51,9 +48,6 @@ CHAPTERS: tuple[Chapter, ...] = (
     operations.CHAPTER,
     guidelines.CHAPTER,
     one_way.CHAPTER,
-    kernels.CHAPTER,
-    applications.CHAPTER,
-    farms.CHAPTER,
     trend.CHAPTER,
     network_map.CHAPTER,
 )
@@ -71,7 +65,7 @@ def find_all(material: Material, *, is_measured: bool = True) -> tuple[dict[str,
     """
     fields: dict[str, Any] = {}
     others: dict[str, tuple[dict[str, Any], ...]] = {}
-    paragraphs = []
+    paragraphs: list[str] = []
     for chapter in CHAPTERS:
         found = chapter.find(material)
         for name, value in found.items():
@@ -82,8 +76,8 @@ def find_all(material: Material, *, is_measured: bool = True) -> tuple[dict[str,
             elif value:
                 rows = [value] if isinstance(value, Model) else value
                 others[name] = tuple(row.model_dump(mode="json") for row in rows)
-        if chapter.method and chapter.is_in(found) and (is_measured or not chapter.is_of_measuring):
-            paragraphs.append(chapter.method)
+        if is_measured or not chapter.is_of_measuring:
+            paragraphs += chapter.methods_of(found)
     return fields | {"chapters": others}, paragraphs
 
 
@@ -94,7 +88,12 @@ def method_parts(findings: Findings) -> list[tuple[str, list[str]]]:
         "error": percent(1.0 - findings.confidence),
         "margin": percent(findings.margin),
     }
-    titles = {" ".join(one.method.split()).format(**facts): one.title for one in CHAPTERS if one.method}
+    titles = {
+        " ".join(text.split()).format(**facts): one.title
+        for one in CHAPTERS
+        for text in (one.method, *one.methods.values())
+        if text
+    }
     first = METHOD_OF_ONE if len(findings.fabrics) == 1 else METHOD_OF_ALL
     parts: dict[str, list[str]] = {first: []}
     for paragraph in findings.method:

@@ -11,9 +11,9 @@ text, plots and sentences. They compute no statistics: a test holds them to what
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from fabricbench.analysis.findings import Findings
 from fabricbench.analysis.material import Material
@@ -57,6 +57,18 @@ class OnPage:
 
 
 @dataclass(frozen=True)
+class Rows(Generic[Row]):
+    """What a chapter finds under one name: rows of one model, which the chapter reads again from findings."""
+
+    name: str
+    kind: type[Row]
+
+    def of(self, findings: Findings) -> tuple[Row, ...]:
+        """Return the rows of findings."""
+        return rows_of(findings, self.name, self.kind)
+
+
+@dataclass(frozen=True)
 class Chapter:
     """One chapter. `name` is a short one, `needs` says what a run must hold for it.
 
@@ -72,23 +84,30 @@ class Chapter:
     """Sentences above the tables."""
     method: str = ""
     """A paragraph with its sources; `{level}`, `{error}` and `{margin}` stand for those of the report."""
+    methods: Mapping[str, str] = field(default_factory=dict)
+    """Further paragraphs, each on what was found under a name."""
     is_of_measuring: bool = False
     """Whether `method` says how fabricbench measures, so that it is false of what was imported."""
     figures: Mapping[str, Builder] = field(default_factory=dict)
     records: Callable[[Findings], Records] | None = None
-    """Default: what was found under the chapter's name."""
+    """Default: `rows`, or what was found under the chapter's name."""
+    rows: tuple[Rows[Any], ...] = ()
+    """What it finds, in the order of its CSV files."""
     about: str = ""
     on_page: OnPage = field(default_factory=OnPage)
     leads: bool = False
     """Whether it stands right after the first screen, before the ladder of layers and the curves over message size."""
 
-    def is_in(self, found: Found) -> bool:
-        """Whether anything was found of what the chapter is about."""
-        return bool(found.get(self.about or self.name))
+    def methods_of(self, found: Found) -> Iterator[str]:
+        """Yield its paragraphs on what was found."""
+        on = {self.about or self.name: self.method, **self.methods}
+        yield from (text for name, text in on.items() if text and found.get(name))
 
     def records_of(self, findings: Findings) -> Records:
         """Return the rows for CSV files, by their names."""
-        return {self.name: findings.chapters.get(self.name, ())} if self.records is None else self.records(findings)
+        if self.records is not None:
+            return self.records(findings)
+        return {name: findings.chapters.get(name, ()) for name in [one.name for one in self.rows] or [self.name]}
 
     def tables_with_rows(self, findings: Findings) -> list[tuple[str, Table]]:
         """Return the tables that text formats show."""

@@ -192,7 +192,7 @@ def _refuse_of_figures(name: FormatName, options: dict[str, object]) -> None:
 def _reference(name: str) -> Reference:
     """Return the machine to normalise to: a published one, or a stored run."""
     from fabricbench.analysis.findings import Reference  # noqa: PLC0415 - keeps the start of the program fast
-    from fabricbench.analysis.kernels import reference_run  # noqa: PLC0415
+    from fabricbench.analysis.load_results import reference_run  # noqa: PLC0415
     from fabricbench.published.kernels import CRAY, CRAY_SECONDS, CRAY_SOURCE  # noqa: PLC0415
     from fabricbench.record.store import Run  # noqa: PLC0415
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fabricbench.analysis.findings import Findings, Interval, Origin, Reading
+from fabricbench.analysis.findings.loads import WORKLOADS
 from fabricbench.model import Layer, Metric, Pattern
 from fabricbench.pattern_facts import Family
 from fabricbench.patterns import PATTERNS
@@ -37,7 +38,7 @@ def _lacking(findings: Findings) -> Iterator[tuple[str, str]]:
         (findings.congestions, "a fabric beside other traffic", "congestion"),
         (findings.one_ways, "one-way latency", "oneway"),
         (findings.maps, "every pair of nodes", "map"),
-        (findings.kernels or findings.applications or of_programs, "kernels and applications", "npb"),
+        (findings.chapters.get(WORKLOADS) or of_programs, "kernels and applications", "npb"),
     )
     yield from ((what, campaign) for found, what, campaign in asked if not found)
     has_verbs = any(Layer.RDMA in fabric.layers for fabric in findings.fabrics)

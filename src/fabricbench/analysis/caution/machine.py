@@ -23,7 +23,6 @@ from fabricbench.analysis.instrument import (
     lateness_of,
     times,
 )
-from fabricbench.analysis.kernels import work_of
 from fabricbench.analysis.machines import NODE_SETS
 from fabricbench.analysis.material import Material, Tally, name_of, note_shares, warn
 from fabricbench.analysis.measured import CellMeasured, Side
@@ -154,7 +153,7 @@ def _times(cell: CellMeasured, doubt: LateSwitch) -> str:
 
 def _share(cell: CellMeasured, share: float) -> str:
     """Return `4.9 % of the time of IS.W on 4 ranks`."""
-    return f"{percent(share)} of the time of {work_of(cell.key)}"
+    return f"{percent(share)} of the time of {cell.key.workload}"
 
 
 def _switch_over_its_life(side: Side) -> Iterator[Caution]:

@@ -29,6 +29,7 @@ from fabricbench.analysis.findings.cells import (
 )
 from fabricbench.analysis.findings.conditions import Interaction, InteractionVerdict, MainEffect
 from fabricbench.analysis.findings.doubts import Doubt, Number, together
+from fabricbench.analysis.findings.loads import Reference
 from fabricbench.analysis.findings.patterns import (
     Coefficient,
     Congestion,
@@ -68,17 +69,6 @@ from fabricbench.analysis.findings.whole import (
     UnequalStarts,
     WeighedTest,
 )
-from fabricbench.analysis.findings.workloads import (
-    ApplicationFindings,
-    ApplicationOnFabric,
-    ApplicationRatio,
-    KernelFindings,
-    KernelName,
-    KernelOnFabric,
-    Reference,
-    Sensitivity,
-    SpeedUp,
-)
 from fabricbench.record.decision_table import Counting
 from fabricbench.record.farm_jobs import FarmJobs, JobTrouble
 from fabricbench.record.provenance import MARKS, Mark, Marks, Origin, Proof
@@ -89,9 +79,6 @@ __all__ = [
     "BASIC_PATTERNS",
     "MARKS",
     "SETUP_FIELDS",
-    "ApplicationFindings",
-    "ApplicationOnFabric",
-    "ApplicationRatio",
     "Basis",
     "BreakEven",
     "BreakEvenKind",
@@ -122,9 +109,6 @@ __all__ = [
     "InteractionVerdict",
     "Interval",
     "JobTrouble",
-    "KernelFindings",
-    "KernelName",
-    "KernelOnFabric",
     "LadderStep",
     "LaunchGroups",
     "LeftOut",
@@ -147,11 +131,9 @@ __all__ = [
     "Reference",
     "Replication",
     "RunAccount",
-    "Sensitivity",
     "Setup",
     "Severity",
     "Slow",
-    "SpeedUp",
     "StartUp",
     "StartsOfFabric",
     "Strength",

@@ -136,6 +136,10 @@ class WithoutNone(Model):
         return {name: value for name, value in fields.items() if name not in self.not_written or not is_nothing(value)}
 
 
+OWN_PROGRAM = "own"
+"""What the parameters of a kernel of NPB say of fabricbench-npb, if anything."""
+
+
 class WorkloadName(WithoutNone):
     """Which workload a cell is: its parameters as they were planned, columns and no text to be read back.
 
@@ -160,6 +164,12 @@ class WorkloadName(WithoutNone):
         return str(dict(self.parameters).get("workload", ""))
 
     @property
+    def short(self) -> str:
+        """What it is called, whatever its parameters: `hpl`; of NPB the kernel and its class, `IS.W`."""
+        known = dict(self.parameters)
+        return self.name or ".".join(str(known[one]) for one in ("benchmark", "class") if one in known)
+
+    @property
     def unit(self) -> str:
         """Of the rate, or of the time for each of something, that it is judged by; empty of a plain time."""
         return str(dict(self.parameters).get("unit", ""))
@@ -170,10 +180,14 @@ class WorkloadName(WithoutNone):
         return {name: value for name, value in self.parameters if name not in ("workload", "figure", "unit")}
 
     def __str__(self) -> str:
-        """Return `hpl, n=1000, on 4 ranks (GFLOP/s)`."""
+        """Return `hpl, n=1000, on 4 ranks (GFLOP/s)`, of NPB `IS.W on 4 ranks` with the program where that is not our own."""
+        on = f"on {self.ranks} rank{'' if self.ranks == 1 else 's'}"
+        if not self.name and self.short:
+            program = self.own.get("program", OWN_PROGRAM)
+            return f"{self.short} {on}" + ("" if program == OWN_PROGRAM else f" ({program})")
         own = "".join(f", {name}={value}" for name, value in self.own.items())
         rate = f" ({self.unit})" if self.unit else ""
-        return f"{self.name}{own}{',' if own else ''} on {self.ranks} rank{'' if self.ranks == 1 else 's'}{rate}"
+        return f"{self.name}{own}{',' if own else ''} {on}{rate}"
 
 
 class OfWorkload(WithoutNone):

@@ -6,10 +6,14 @@ All ratios are of how many times better, so that times and rates stand in one or
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import ClassVar
 
-from fabricbench.analysis.findings.cells import Interval, Verdict, WorkloadName
+from fabricbench.analysis.findings.cells import Interval, Verdict, WithoutNone, WorkloadName
 from fabricbench.model import Model
 from fabricbench.record.provenance import Origin
+
+WORKLOADS = "workloads"
+"""The name under which findings have workloads, a row for each on each fabric."""
 
 
 class Agreement(StrEnum):
@@ -27,10 +31,29 @@ class Agreement(StrEnum):
     UNKNOWN = "unknown"
 
 
-class LoadOnFabric(Model):
-    """A workload on one fabric: what it is judged by, and the time of one run (None where that is not known)."""
+class Reference(Model):
+    """The machine that rates are normalised to: the seconds that each `IS.A` takes there, and where they come from."""
+
+    name: str
+    source: str
+    seconds: dict[str, float]
+
+
+class OfLoad(Model):
+    """A row about a workload: `load` is what it is called with its parameters and ranks, `hpl, n=2000, on 4 ranks (Gflop/s)`."""
 
     load: str
+
+
+class LoadOnFabric(WithoutNone, OfLoad):
+    """A workload on one fabric: what it is judged by, and the time of one run (None where that is not known).
+
+    Of our own programs there is where the time went: `calls` has the share of each kind of MPI call in the ranks' time,
+    `bytes_sent` what all ranks sent. Rates of NPB are in Mop/s by the official counts, medians over all verified runs;
+    `of_reference` is how many times the rate of the reference machine.
+    """
+
+    not_written: ClassVar[tuple[str, ...]] = ("calls", "bytes_sent", "mops_total", "mops_per_process", "of_reference")
     workload: WorkloadName
     fabric: str
     launches: int
@@ -39,6 +62,63 @@ class LoadOnFabric(Model):
     level: Interval
     seconds: Interval | None
     communication_share: float | None
+    calls: dict[str, float] = {}
+    bytes_sent: float | None = None
+    mops_total: float | None = None
+    mops_per_process: float | None = None
+    of_reference: float | None = None
+
+
+class FigureOnFabric(OfLoad):
+    """A further figure of merit of a workload on one fabric, which explains: the median over launches."""
+
+    workload: WorkloadName
+    fabric: str
+    launches: int
+    figure: str
+    unit: str
+    level: Interval
+
+
+class FigureRatio(OfLoad):
+    """How many times better a further figure is on one fabric than on another; what a time is shorter, or a rate higher."""
+
+    workload: WorkloadName
+    figure: str
+    worse: str
+    better: str
+    times: Interval
+    launches: int
+    """Pairs of launches."""
+
+
+class FarmOnFabric(OfLoad):
+    """The jobs of one farm on one fabric. `jobs_per_hour` and `staging_share` are medians over launches that did a job.
+
+    Jobs are counted over all `launches`, which came to their end; `idle` are those of them that did none.
+    """
+
+    fabric: str
+    launches: int
+    idle: int = 0
+    jobs_per_hour: Interval | None
+    staging_share: Interval | None
+    jobs: int
+    done: int
+    retried: int
+    lost: int
+    success: Interval
+
+
+class FarmOfStudy(Model):
+    """The published farm, with the interval that its jobs give."""
+
+    source: str
+    nodes: int
+    input_bytes: int
+    jobs: int
+    done: int
+    success: Interval
 
 
 class LoadExpectation(Model):
@@ -74,10 +154,9 @@ class Limit(Model):
         return f"{self.what}, {self.extent}" if self.extent else self.what
 
 
-class LoadRatio(Model):
+class LoadRatio(OfLoad):
     """How many times better a workload is on the faster of two fabrics, on the most ranks that it was run on."""
 
-    load: str
     workload: WorkloadName
     slower: str
     faster: str
@@ -98,13 +177,12 @@ class LoadRatio(Model):
     """What besides the fabric bounds this number."""
 
 
-class LoadSpeedUp(Model):
+class LoadSpeedUp(OfLoad):
     """How many times the work of the fewest ranks is done in the same time, and the share of what so many ranks could do.
 
-    `is_weak`: the work grows with the ranks, so that the ideal is the same time.
+    `is_weak`: the work grows with the ranks, so that the ideal is the same time. `subject` is the workload whatever its ranks.
     """
 
-    load: str
     workload: WorkloadName
     fabric: str
     ranks: int
@@ -113,12 +191,12 @@ class LoadSpeedUp(Model):
     is_weak: bool
     times: Interval
     efficiency: Interval
+    subject: str = ""
 
 
-class LoadPrice(Model):
+class LoadPrice(OfLoad):
     """What the nodes that a workload ran on cost with a fabric, for each unit of the work that they do."""
 
-    load: str
     workload: WorkloadName
     fabric: str
     nodes: int

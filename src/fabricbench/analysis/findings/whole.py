@@ -7,11 +7,12 @@ costs, where one fabric pays, and how sure it is.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, model_validator
 
 from fabricbench.analysis.findings.cells import (
     CellKey,
@@ -26,6 +27,7 @@ from fabricbench.analysis.findings.cells import (
     WithoutNone,
 )
 from fabricbench.analysis.findings.doubts import Doubt
+from fabricbench.analysis.findings.earlier import as_today
 from fabricbench.analysis.findings.patterns import (
     Coefficient,
     Congestion,
@@ -35,7 +37,6 @@ from fabricbench.analysis.findings.patterns import (
     StartUp,
     Topology,
 )
-from fabricbench.analysis.findings.workloads import ApplicationFindings, KernelFindings
 from fabricbench.model import Layer, Metric, Model, Receive
 from fabricbench.record.decision_table import Counting
 from fabricbench.record.provenance import Marks, Origin, Proof, marks_of
@@ -377,10 +378,9 @@ class FabricFacts(Model):
         return self.origin or (Origin.EMULATED if self.is_emulated else None)
 
 
-class Findings(WithoutNone):
+class Findings(Model):
     """Everything that a report shows about a run, or about two runs set against each other."""
 
-    not_written: ClassVar[tuple[str, ...]] = ("applications",)
     title: str
     run_directories: tuple[str, ...]
     campaign: str
@@ -416,8 +416,6 @@ class Findings(WithoutNone):
     start_ups: tuple[StartUp, ...] = ()
     one_ways: tuple[OneWay, ...] = ()
     maps: tuple[NetworkMap, ...] = ()
-    kernels: KernelFindings | None = None
-    applications: ApplicationFindings | None = None
     decision: DecisionFindings | None = None
     chapters: dict[str, tuple[dict[str, JsonValue], ...]] = Field(default={}, exclude_if=_is_empty)
     """What further chapters found, by name: rows of plain values (`fabricbench.chapters`)."""
@@ -426,6 +424,11 @@ class Findings(WithoutNone):
     """The method in words, a paragraph each, with sources."""
     inventory: dict[str, dict[str, str]]
     """`doctor`'s facts for each host: host -> what -> value."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_any_version(cls, data: Any) -> Any:
+        return as_today(data) if isinstance(data, Mapping) else data
 
     @cached_property
     def receives(self) -> frozenset[Receive]:

@@ -39,11 +39,6 @@ def expanded(path: str) -> Path:
         ) from None
 
 
-def read_toml(path: Path, model: type[ModelType]) -> ModelType:
-    """Return the file as `model`; UsageError lists every problem with its key."""
-    return validated(read_table(path), model, str(path))
-
-
 def read_table(path: Path) -> dict[str, Any]:
     """Return the file's content as it is; UsageError if it cannot be read or is no TOML."""
     try:

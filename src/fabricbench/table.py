@@ -108,13 +108,6 @@ def markdown_text(text: str) -> str:
     return shortened(" ".join(text.split())).translate(SPECIAL)
 
 
-def table_csv(content: Table) -> str:
-    """Return a table as a reader sees it, units and all, as CSV."""
-    text = io.StringIO(newline="")
-    csv.writer(text, lineterminator="\n").writerows((content.columns, *content.rows))
-    return text.getvalue()
-
-
 def rows_csv(rows: Sequence[Mapping[str, Any]], columns: Iterable[str] | None = None) -> str:
     """Return rows as CSV under a header: all columns that any row has, or those named; what a row lacks is an empty field."""
     names = list(columns) if columns is not None else list(dict.fromkeys(name for row in rows for name in row))

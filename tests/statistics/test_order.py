@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fabricbench.statistics.order import enclosing_ranks, median_interval, quantile_interval
+from fabricbench.statistics.order import enclosing_ranks, median_interval
 
 
 @pytest.mark.parametrize(
@@ -30,12 +30,6 @@ def test_enclosing_ranks_cover_at_least_what_was_asked_and_cannot_be_narrower(pr
     assert stats.binom.sf(high - 1, count, probability) <= 0.025 < stats.binom.sf(high - 2, count, probability)
 
 
-def test_an_exact_interval_is_made_of_the_values_themselves():
-    values = np.array([9.0, 1.0, 5.0, 3.0, 7.0, np.nan, 2.0])
-    estimate = quantile_interval(values, 0.5)
-    assert (estimate.value, estimate.low, estimate.high) == (4.0, 1.0, 9.0)
-
-
 def test_the_interpolated_interval_by_hand():
     # n = 12: ranks 3 and 10 hold 0.96143, ranks 4 and 9 hold 0.85400; share = 0.01143 / 0.10743 = 0.10637,
     # weight = 9 * 0.10637 / (3 + 6 * 0.10637) = 0.26313
@@ -54,7 +48,6 @@ def test_five_launches_are_too_few_for_a_median_interval_at_95_percent_but_not_a
 
 def test_nothing_measured_gives_no_number():
     assert np.isnan(median_interval(np.array([np.nan])).value)
-    assert quantile_interval(np.array([]), 0.5).low is None
 
 
 @pytest.mark.parametrize("count", [6, 7, 8, 10, 12, 24])

@@ -13,7 +13,6 @@ from fabricbench.statistics.planning import (
     blocks_for,
     components,
     detectable,
-    nested_variances,
 )
 from fabricbench.statistics.ratios import paired_ratios
 
@@ -23,22 +22,6 @@ MARGIN = 0.02
 def log_ratios(seed: int, rows: int, blocks: int, deviation: float, effect: float) -> np.ndarray:
     """Log ratios of a true difference with the deviation of a block, normal."""
     return np.log1p(effect) + deviation * np.random.default_rng(seed).standard_normal((rows, blocks))
-
-
-def test_nested_variances_are_those_of_the_random_effects_that_made_the_values():
-    random = np.random.default_rng(1)
-    values = (
-        random.normal(0, 0.3, (4000, 1, 1))
-        + random.normal(0, 0.2, (4000, 12, 1))
-        + random.normal(0, 0.1, (4000, 12, 8))
-    )
-    assert nested_variances(values) == pytest.approx([0.01, 0.04, 0.09], rel=0.1)
-
-
-def test_nested_variances_follow_the_definition_on_a_small_example():
-    # Within: variances 2 and 8 of two, mean 5; means 2 and 7: variance 12.5, less 5 / 2.
-    assert nested_variances(np.array([[1.0, 3.0], [5.0, 9.0]])) == pytest.approx([5.0, 10.0])
-    assert nested_variances(np.array([[1.0, 3.0], [3.0, 1.0]]))[1] == 0.0, "no component is below 0"
 
 
 @pytest.mark.parametrize("sides", [1, 2, 3])

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from fabricbench.errors import EnvironmentLacks, UsageError
-from fabricbench.record.kernel_lines import KernelRecord, parse_kernel_record
-from fabricbench.workload.npb import BENCHMARKS, NpbRun, find_benchmark, npb_program, read_list, read_npb, why_unusable
+from fabricbench.workload.npb import BENCHMARKS, NpbRun, find_benchmark, npb_program, read_list
 
 FIXTURE = Path(__file__).parents[2] / "schema/fixtures/kernel_record.jsonl"
 LINES = FIXTURE.read_bytes().splitlines(keepends=True)
@@ -72,33 +71,3 @@ def test_the_list_tells_the_ranks_of_each_kernel():
     text = "ep  random numbers\n    ranks, class S: 1-4 9\nbt  blocks\n    ranks, class S: none\n"
     assert read_list(text) == {"ep": (1, 2, 3, 4, 9), "bt": ()}
     assert read_list("") == {}
-
-
-def test_a_verified_and_whole_record_is_usable():
-    record = parse_kernel_record(GOOD)
-    assert record.is_complete
-    assert why_unusable(0, record, "") is None
-
-
-def test_a_wrong_result_is_told_with_its_first_wrong_check():
-    assert why_unusable(1, read_npb(FIXTURE), "") == (
-        "repetition 1 gave a wrong result: residual is None, expected 0.0 within 0"
-    )
-
-
-def test_a_wrong_result_counts_whatever_the_exit_code_says():
-    assert "wrong result" in (why_unusable(0, read_npb(FIXTURE), "") or "")
-
-
-def test_what_the_program_said_last_explains_its_exit_code():
-    stderr = "fabricbench-npb: bt runs on squares: 1, 4, 9\n[mpiexec] something\n"
-    assert why_unusable(2, KernelRecord(), stderr) == (
-        "fabricbench-npb ended with exit code 2: fabricbench-npb: bt runs on squares: 1, 4, 9"
-    )
-    assert why_unusable(139, KernelRecord(), "") == "fabricbench-npb ended with exit code 139: it said nothing"
-
-
-def test_a_record_that_was_cut_short_is_not_usable_nor_is_one_without_runs():
-    assert "no footer" in (why_unusable(0, parse_kernel_record(GOOD[:2]), "") or "")
-    empty = parse_kernel_record([LINES[0], LINES[3].replace(b'"runs":2', b'"runs":0')])
-    assert why_unusable(0, empty, "") == "its record holds no run"

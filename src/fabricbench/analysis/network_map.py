@@ -69,13 +69,6 @@ def network_maps(
     return tuple(_map(values, margin, again.get(_key(values))) for values in _values(run))
 
 
-def suspect_hosts(maps: Sequence[NetworkMap]) -> tuple[str, ...]:
-    """Return the hosts that any map names, in the order of the hosts."""
-    named = {host for one in maps for slow in one.slow for host in slow.hosts}
-    order = list(dict.fromkeys(host for one in maps for host in one.hosts))
-    return tuple(host for host in order if host in named)
-
-
 @dataclass(frozen=True)
 class _Values:
     """The values of one cell on one fabric, as launches measured them: of each its launch, the ranks of its ends, and the value."""

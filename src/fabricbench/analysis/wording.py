@@ -229,12 +229,6 @@ def ratio(comparison: Comparison) -> str:
     return f"ratio {comparison.ratio:.3f} ({comparison.ratio_low:.3f} to {comparison.ratio_high:.3f})"
 
 
-def about_size(message_bytes: float) -> str:
-    """Return a size with the two digits that a crossover deserves: `15 KiB`."""
-    scaled, unit = (message_bytes / 1024.0, "KiB") if message_bytes >= 1024 else (message_bytes, "B")
-    return f"{float(f'{scaled:.2g}'):g} {unit}"
-
-
 def percent(share: float) -> str:
     """Return a share as a percentage with three significant digits: `2 %`, `0.346 %`."""
     return f"{100.0 * share:.3g} %"

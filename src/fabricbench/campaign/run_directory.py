@@ -255,10 +255,6 @@ class RunDirectory:
     def _half_moved(self, launch_id: str) -> Path | None:
         return next(self.launch(launch_id).glob(f"{ATTEMPT}*{MOVING}"), None)
 
-    def holds_record(self, launch_id: str) -> bool:
-        """Tell whether a launch has left something that can be converted."""
-        return (self.launch(launch_id) / RECORDS).exists()
-
     def blocks_with_data(self, plan: RunPlan) -> int:
         """Return how many blocks there are up to the last of which anything was measured, cut short and set aside as well."""
         return max((1 + one.block for one in plan.launches if _holds_data(self.launch(one.launch_id))), default=0)

@@ -146,11 +146,6 @@ class Lab:
         return self.directory / "agent"
 
     @property
-    def hosts_file(self) -> Path:
-        """The nodes' /etc/hosts: each node's control address and name."""
-        return self.directory / "hosts"
-
-    @property
     def control_interface(self) -> str:
         """The interface of the control network on each node."""
         return CONTROL_INTERFACE

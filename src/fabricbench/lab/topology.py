@@ -129,11 +129,6 @@ class Topology(Model):
         own = {one.name: one.cpus for one in self.nodes}[node]
         return own or self.node_cpus
 
-    @property
-    def has_own_cpus(self) -> bool:
-        """Whether each node has processors of its own."""
-        return all(node.cpus for node in self.nodes)
-
     def hosts(self) -> str:
         """Return the nodes' /etc/hosts: names resolve to control addresses, so that launching never loads a fabric."""
         lines = ["127.0.0.1 localhost", *(f"{node.control_address} {node.name}" for node in self.nodes)]

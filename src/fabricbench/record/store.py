@@ -32,8 +32,6 @@ from fabricbench.record.integrity import (
     seals,
 )
 from fabricbench.record.launch import (
-    KERNEL_RECORDS,
-    RECORDS,
     LaunchFacts,
     LaunchSummary,
     is_converted,
@@ -248,15 +246,6 @@ class Run:
             raise UsageError(
                 shortened(f"{directory / LAUNCH} {found}"), hint="put the folder back where it came from, or remove it"
             )
-
-    @property
-    def unconverted(self) -> tuple[Path, ...]:
-        """Directories of launches whose record was not converted: they are running, or were cut short."""
-        return tuple(
-            directory
-            for directory in self._launch_directories()
-            if not is_converted(directory) and any((directory / name).exists() for name in (RECORDS, KERNEL_RECORDS))
-        )
 
     @property
     def set_aside(self) -> tuple[SetAside, ...]:

@@ -409,11 +409,6 @@ def _ratio(pair: PairEffect, metric: Metric, margin: float) -> Ratio:
     )
 
 
-def pair_rows(rows: Sequence[Row]) -> list[tuple[str, Ratio]]:
-    """Return every pair of every row, where a ranking stands in its place on the first screen."""
-    return [(row.what, ratio) for row in rows for ratio in row.ratios]
-
-
 def plain_times(ratio: Ratio) -> str:
     """Return `1.97 × (1.72 to 2.26)`."""
     return f"{ratio.times} ({ratio.interval})"

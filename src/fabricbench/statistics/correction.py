@@ -36,14 +36,6 @@ def benjamini_hochberg(p_values: Floats) -> Floats:
     return _restored(p_values, stepped, order)
 
 
-def benjamini_yekutieli(p_values: Floats) -> Floats:
-    """Return adjusted p-values that hold under any dependence, at the cost of a factor of about ln(tests) + 0.58."""
-    p_values = np.asarray(p_values, dtype=np.float64)
-    tests = int(np.max(np.count_nonzero(~np.isnan(p_values), axis=-1), initial=1))
-    penalty = float(np.sum(1.0 / np.arange(1, tests + 1)))
-    return np.minimum(benjamini_hochberg(p_values) * penalty, 1.0)
-
-
 def holm(p_values: Floats) -> Floats:
     """Return p-values adjusted so that the chance of any wrong rejection keeps its bound, whatever the dependence: step down."""
     ordered, order, tests, rank = _ordered(p_values)

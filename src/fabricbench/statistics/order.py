@@ -40,18 +40,6 @@ def enclosing_ranks(count: int, probability: float, confidence: float) -> tuple[
     return (low, high) if low >= 1 and high <= count else None
 
 
-def quantile_interval(values: Floats, probability: float, confidence: float = 0.95) -> Estimate:
-    """Return a quantile of independent `values` with its exact (conservative) interval. NaN are left out."""
-    ordered = np.sort(values[~np.isnan(values)])
-    if ordered.size == 0:
-        return Estimate(float("nan"), None, None)
-    value = quantile_of_sorted(ordered, probability)
-    ranks = enclosing_ranks(ordered.size, probability, confidence)
-    if ranks is None:
-        return Estimate(value, None, None)
-    return Estimate(value, float(ordered[ranks[0] - 1]), float(ordered[ranks[1] - 1]))
-
-
 def median_interval(values: Floats, confidence: float = 0.95, rounding: Rounding = EXACT) -> Estimate:
     """Return the median of independent `values` with an interval whose coverage is close to `confidence`, not above it by luck.
 

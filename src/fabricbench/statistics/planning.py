@@ -36,23 +36,6 @@ class Components:
         return sqrt(self.launch**2 + self.second**2 / seconds)
 
 
-def nested_variances(values: Floats) -> Floats:
-    """Return the variance that each level of a balanced nested experiment adds, the lowest first.
-
-    `values` has an axis a level, the highest first: (binaries, launches, samples), say. Unbiased, so a component that is not
-    there may come out below 0; it is given as 0 then. Kalibera and Jones (2013), section 6.2: T(1)^2 = S(1)^2 and
-    T(i+1)^2 = S(i+1)^2 - S(i)^2 / r(i), where S(i)^2 is the mean variance of the means of level i within those of the next, and
-    r(i) how many of them there are.
-    """
-    means, below, variances = np.asarray(values, dtype=np.float64), 0.0, []
-    while means.ndim:
-        between = float(np.mean(np.var(means, axis=-1, ddof=1)))
-        variances.append(max(between - below, 0.0))
-        below = between / means.shape[-1]
-        means = means.mean(axis=-1)
-    return np.array(variances)
-
-
 def components(batches: Floats, batch_seconds: float) -> Components:
     """Return the components of a cell's log values, shape (sides, blocks, batches); each batch is `batch_seconds` of measuring.
 

@@ -20,7 +20,6 @@ from types import MappingProxyType
 from fabricbench.errors import UsageError
 from fabricbench.native import native_file
 from fabricbench.record.kernel_lines import KernelRecord, read_kernel_record
-from fabricbench.record.workload_cells import first_wrong_check
 from fabricbench.workload.pace import MESSAGE_SECONDS, Pace
 
 CLASSES = ("S", "W", "A", "B", "C", "D")
@@ -200,22 +199,6 @@ def _range(word: str) -> range:
 def read_npb(path: Path) -> KernelRecord:
     """Read the record of fabricbench-npb, or of any program that is brought into the same lines."""
     return read_kernel_record(path)
-
-
-def why_unusable(exit_code: int, record: KernelRecord, stderr: str) -> str | None:
-    """Return why a launch of fabricbench-npb has no value that counts, None if all its runs do.
-
-    A wrong result is told with the first check that does not hold; everything else with what the program said itself.
-    """
-    wrong = next((run for run in record.runs if not run.verified), None)
-    if wrong is not None:
-        return f"repetition {wrong.repetition} gave a wrong result: {first_wrong_check(wrong)}"
-    if exit_code != VERIFIED:
-        said = [line for line in stderr.splitlines() if line.startswith(PROGRAM)]
-        return f"{PROGRAM} ended with exit code {exit_code}: {(said or [stderr.strip() or 'it said nothing'])[-1]}"
-    if not record.is_complete:
-        return f"its record is damaged: {record.damage[0].reason}"
-    return None if record.is_verified else "its record holds no run"
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from itertools import groupby, pairwise
 
 import pytest
 
-from fabricbench.campaign.order import CLOSE_SECONDS, Half, groups_of, is_close, order_blocks, rows_of_williams
+from fabricbench.campaign.order import CLOSE_SECONDS, groups_of, is_close, launch_of, order_blocks, rows_of_williams
 from fabricbench.campaign.plan import RunPlan, extend_plan, plan_run
 from fabricbench.campaign.specification import Campaign, campaign_of
 from fabricbench.errors import UsageError
@@ -67,7 +67,7 @@ def test_groups_and_the_fabrics_within_them_come_in_an_order_of_their_own_in_eac
 
 def orders_of(fabrics: str, blocks: int, seed: int) -> list[list[str]]:
     """The fabric of each launch of the measurer, block by block."""
-    launches = list(order_blocks([Half(fabric, (0,), 1.0) for fabric in fabrics], range(blocks), seed))
+    launches = list(order_blocks([launch_of(fabric, (0,), 1.0) for fabric in fabrics], range(blocks), seed))
     return [[one.fabric for one in launches if one.block == block] for block in range(blocks)]
 
 
@@ -114,7 +114,7 @@ def test_a_group_that_an_earlier_version_ran_again_in_another_order_keeps_the_pl
 
 def test_the_cells_of_a_block_follow_each_other_alike_on_all_fabrics_and_otherwise_in_the_next_block():
     cells = tuple(range(5))
-    launches = list(order_blocks([Half("a", cells, 1.0), Half("b", cells, 1.0)], range(10), 3))
+    launches = list(order_blocks([launch_of("a", cells, 1.0), launch_of("b", cells, 1.0)], range(10), 3))
     orders = [{one.cells for one in launches if one.block == block} for block in range(10)]
     assert {len(of_block) for of_block in orders} == {1}
     after = Counter(pair for ((*order,),) in orders for pair in pairwise(order))

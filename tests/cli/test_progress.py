@@ -7,12 +7,12 @@ import io
 from rich.console import Console
 
 from fabricbench.campaign.events import GroupAgain, LaunchFailed, LaunchFinished, RunStarted
-from fabricbench.campaign.order import Half, groups_of, order_blocks
+from fabricbench.campaign.order import groups_of, launch_of, order_blocks
 from fabricbench.cli.progress import RunProgress
 
 
 def test_a_group_that_is_run_again_is_told_and_its_finished_launches_no_longer_count():
-    launches = list(order_blocks([Half("slow", (0,), 1.0), Half("fast", (0,), 1.0)], range(2), seed=1))
+    launches = list(order_blocks([launch_of("slow", (0,), 1.0), launch_of("fast", (0,), 1.0)], range(2), seed=1))
     ((group,), _) = groups_of(launches)
     written = io.StringIO()
     progress = RunProgress(Console(file=written, width=200))

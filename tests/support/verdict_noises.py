@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from fabricbench.campaign.order import Half, order_blocks
+from fabricbench.campaign.order import launch_of, order_blocks
 from fabricbench.model import Layer
 from support.simulated_sides import keys_of
 
@@ -74,7 +74,7 @@ def usual(random: Random, blocks: int, correlation: float = 0.0) -> Floats:
 
 def launch_order(random: Random, blocks: int) -> list[int]:
     """Return which side each launch is of, in the order of a run of so many blocks."""
-    halves = [Half("a", (0,), 1.0), Half("b", (0,), 1.0)]
+    halves = [launch_of("a", (0,), 1.0), launch_of("b", (0,), 1.0)]
     return ["ab".index(one.fabric) for one in order_blocks(halves, range(blocks), int(random.integers(2**31)))]
 
 

@@ -52,9 +52,14 @@ class LaunchPlan(PlannedLaunch):
     workload: AnyStart | None = None
 
     @property
+    def subject(self) -> str:
+        """What is measured, alike on every fabric: the name of the workload; empty for the measurer."""
+        return "" if self.workload is None else self.workload.name
+
+    @property
     def half(self) -> tuple[str, str]:
-        """Its fabric, and its workload's name, empty for the measurer: what every block measures once."""
-        return self.fabric, "" if self.workload is None else self.workload.name
+        """Its fabric, and its subject: what every block measures once."""
+        return self.fabric, self.subject
 
     @property
     def slowness(self) -> float:
@@ -71,19 +76,18 @@ class LaunchPlan(PlannedLaunch):
         return data
 
 
-@dataclass(frozen=True)
-class Half:
-    """What every block starts once: a measurement on a fabric. `cells` are in the order of their ids."""
-
-    fabric: str
-    cells: tuple[int, ...]
-    estimated_seconds: float
-    workload: Start | None = None
-
-    @property
-    def subject(self) -> str:
-        """What is measured, alike on every fabric: the name of the workload; empty for the measurer."""
-        return "" if self.workload is None else self.workload.name
+def launch_of(fabric: str, cells: Iterable[int], estimated_seconds: float, workload: Start | None = None) -> LaunchPlan:
+    """Return what every block starts once, as a launch of the first one in no order yet; `cells` are in the order of their ids."""
+    return LaunchPlan(
+        launch_id="-".join(filter(None, ("b00", fabric, workload.name if workload is not None else ""))),
+        block=0,
+        position=0,
+        fabric=fabric,
+        token=0,
+        cells=tuple(cells),
+        estimated_seconds=estimated_seconds,
+        workload=workload,
+    )
 
 
 @dataclass(frozen=True)
@@ -115,9 +119,9 @@ class Group:
 
 
 def order_blocks(
-    halves: Sequence[Half], blocks: Iterable[int], seed: int, pause: tuple[float, float] = (0.0, 0.0)
+    halves: Sequence[LaunchPlan], blocks: Iterable[int], seed: int, pause: tuple[float, float] = (0.0, 0.0)
 ) -> Iterator[LaunchPlan]:
-    """Yield the launches of blocks: groups in a balanced order, and within each the fabrics in a balanced order.
+    """Yield the launches of blocks: groups in a balanced order, and within each the fabrics (`halves`) in a balanced order.
 
     Before each but the first of all is a pause, drawn evenly between the bounds of `pause`, seconds.
 
@@ -131,9 +135,8 @@ def order_blocks(
         for subject in balanced(subjects, block // period, f"{seed} groups"):
             group = [half for half in halves if half.subject == subject]
             for half in balanced(group, block, f"{seed} fabrics {subject}"):
-                launch = _launch(half, block, position, seed)
                 drawn = Random(f"{seed} pause {block} {position}").uniform(*pause)  # noqa: S311
-                yield launch.model_copy(update={"pause_seconds": drawn if block or position else 0.0})
+                yield _placed(half, block, position, seed, drawn if block or position else 0.0)
                 position += 1
 
 
@@ -170,34 +173,32 @@ def williams(size: int, row: int) -> list[int]:
     return letters if row < size else letters[::-1]
 
 
-def _launch(half: Half, block: int, position: int, seed: int) -> LaunchPlan:
-    name = f"b{block:02d}-{half.fabric}"
-    token, cells = 0, list(half.cells)
-    if half.workload is not None:
-        name += f"-{half.workload.name}"
-    else:
+def _placed(half: LaunchPlan, block: int, position: int, seed: int, pause_seconds: float) -> LaunchPlan:
+    """Return the launch of a half in a block, with a name and a token of its own."""
+    token, cells = 0, half.cells
+    if half.workload is None:
         # Alike on all fabrics of a block: what the cell before does to one is then in both halves of its ratio.
-        cells = balanced(cells, block, f"{seed} cells")
+        cells = tuple(balanced(cells, block, f"{seed} cells"))
         token = Random(f"{seed} block {block} {half.fabric}").getrandbits(32)  # noqa: S311
-    return LaunchPlan(
-        launch_id=name,
-        block=block,
-        position=position,
-        fabric=half.fabric,
-        token=token,
-        cells=tuple(cells),
-        estimated_seconds=half.estimated_seconds,
-        workload=half.workload,
+    return half.model_copy(
+        update={
+            "launch_id": "-".join(filter(None, (f"b{block:02d}", half.fabric, half.subject))),
+            "block": block,
+            "position": position,
+            "token": token,
+            "cells": cells,
+            "pause_seconds": pause_seconds,
+        }
     )
 
 
-def halves_of(launches: Sequence[LaunchPlan], fabrics: Sequence[str]) -> list[Half]:
+def halves_of(launches: Sequence[LaunchPlan], fabrics: Sequence[str]) -> list[LaunchPlan]:
     """Return what each block of a plan starts, as its last block has it: `order_blocks` makes the same blocks of it, and more.
 
     Blocks differ where the run went on without nodes that failed: those to come are as the last.
     """
     last = [launch for launch in launches if launch.block == launches[-1].block]
-    halves = [Half(one.fabric, tuple(sorted(one.cells)), one.estimated_seconds, one.workload) for one in last]
+    halves = [launch_of(one.fabric, sorted(one.cells), one.estimated_seconds, one.workload) for one in last]
     # As the plan had them before any shuffling: the measurer first, then workloads by their cell; fabrics as the testbed has them.
     return sorted(
         halves, key=lambda half: (half.workload is not None, half.workload and half.cells, fabrics.index(half.fabric))
@@ -210,7 +211,7 @@ def groups_of(launches: Sequence[LaunchPlan]) -> list[list[Group]]:
     for block, of_block in groupby(launches, key=lambda launch: launch.block):
         found: dict[str, list[LaunchPlan]] = {}
         for launch in of_block:
-            found.setdefault("" if launch.workload is None else launch.workload.name, []).append(launch)
+            found.setdefault(launch.subject, []).append(launch)
         blocks.append([Group(block, subject, tuple(group)) for subject, group in found.items()])
     return blocks
 

@@ -8,23 +8,22 @@ Belli 2015; Hunold and Carpen-Amarie 2015). All randomness comes from the seed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from pydantic import model_validator
 
 from fabricbench.campaign.budget import fit_budget, unscaled
 from fabricbench.campaign.cells import PlannedCell, plan_cells, window_messages
 from fabricbench.campaign.estimate import (
-    START_SECONDS,
     acknowledgement_notes,
     launch_seconds,
     patience_of,
     patience_seconds,
 )
 from fabricbench.campaign.noise import Noise, usual_noise
-from fabricbench.campaign.order import Half, LaunchPlan, halves_of, order_blocks
+from fabricbench.campaign.order import LaunchPlan, halves_of, launch_of, order_blocks
 from fabricbench.campaign.specification import FEWEST_BLOCKS, Campaign
-from fabricbench.campaign.workloads import PlannedWorkload, expected_seconds, plan_workloads
+from fabricbench.campaign.workloads import plan_workloads
 from fabricbench.errors import UsageError
 from fabricbench.model import Model
 from fabricbench.quantity import count, enumeration, format_seconds_between
@@ -151,10 +150,9 @@ def plan_run(
         prices_of(campaign.decision, testbed.fabrics)
     cell_plan = plan_cells(campaign, testbed)
     workload_plan = plan_workloads(campaign, testbed, len(cell_plan.cells))
-    workloads = workload_plan.workloads
     asked = blocks if blocks is not None else campaign.blocks
     pause_seconds = sum(campaign.pause) / 2
-    fixed = sum(_workload_seconds(one, testbed, fabric) + pause_seconds for one in workloads for fabric in one.fabrics)
+    fixed = sum(one.estimated_seconds + pause_seconds for one in workload_plan.halves)
     scaling = (
         unscaled(asked)
         if budget_seconds is None
@@ -174,10 +172,12 @@ def plan_run(
         campaign=campaign.name,
         seed=seed,
         blocks=scaling.blocks,
-        ranks=_ranks_needed(cells, workloads),
+        ranks=_ranks_needed(cells, workload_plan.probes),
         fabrics=testbed.fabrics,
-        cells=(*_probes(cells), *_probes(workloads)),
-        launches=tuple(order_blocks(_halves(cells, workloads, testbed), range(scaling.blocks), seed, campaign.pause)),
+        cells=(*_probes(cells), *workload_plan.probes),
+        launches=tuple(
+            order_blocks([*_halves(cells, testbed), *workload_plan.halves], range(scaling.blocks), seed, campaign.pause)
+        ),
         notes=(
             *campaign.notes,
             *cell_plan.notes,
@@ -289,21 +289,21 @@ def plan_without(
     first = len(plan.cells)
     cells = tuple(_renumbered(cell, first + cell.probe.id, plan.cells) for cell in cell_plan.cells)
     workload_plan = plan_workloads(asked, rest, first + len(cells))
-    workloads = workload_plan.workloads
-    if not cells and not workloads:
+    if not cells and not workload_plan.probes:
         raise UsageError(f"the rest of the nodes can carry nothing of campaign {campaign.name}")
-    again = order_blocks(_halves(cells, workloads, rest), sorted(blocks - kept), plan.seed, plan.pause)
+    halves = [*_halves(cells, rest), *workload_plan.halves]
+    again = order_blocks(halves, sorted(blocks - kept), plan.seed, plan.pause)
     launches = [*(launch for launch in plan.launches if launch.block in kept), *again]
     loss = NodeLoss(
         reasons=dict(failed),
         kept=tuple(sorted(kept)),
-        ranks=_ranks_needed(cells, workloads),
+        ranks=_ranks_needed(cells, workload_plan.probes),
         left_out=tuple(note for note in (*cell_plan.notes, *workload_plan.notes) if note not in plan.notes),
         unix_ns=unix_ns,
     )
     return plan.model_copy(
         update={
-            "cells": (*plan.cells, *_probes(cells), *_probes(workloads)),
+            "cells": (*plan.cells, *_probes(cells), *workload_plan.probes),
             "launches": tuple(sorted(launches, key=lambda launch: launch.block)),
             "losses": (*plan.losses, loss),
         }
@@ -324,8 +324,8 @@ def _asked_for(probe: PlanProbe) -> object:
     return probe.layer, probe.pattern, probe.message_bytes, probe.receive, probe.parameters, beside
 
 
-def _ranks_needed(cells: tuple[PlannedCell, ...], workloads: tuple[PlannedWorkload, ...]) -> int:
-    return 1 + max(rank for probe in _probes(cells) or _probes(workloads) for rank in _ranks(probe))
+def _ranks_needed(cells: tuple[PlannedCell, ...], workloads: tuple[PlanProbe, ...]) -> int:
+    return 1 + max(rank for probe in _probes(cells) or workloads for rank in _ranks(probe))
 
 
 def _check_not_too_many(blocks: int) -> None:
@@ -333,26 +333,16 @@ def _check_not_too_many(blocks: int) -> None:
         raise UsageError(f"{blocks} blocks are too many", hint=f"at most {MOST_BLOCKS}")
 
 
-def _probes(planned: Iterable[PlannedCell | PlannedWorkload]) -> tuple[PlanProbe, ...]:
+def _probes(planned: Iterable[PlannedCell]) -> tuple[PlanProbe, ...]:
     return tuple(one.probe for one in planned)
-
-
-def _workload_seconds(workload: PlannedWorkload, testbed: Testbed, fabric: str) -> float:
-    return START_SECONDS + expected_seconds(workload.start, testbed, testbed.fabric(fabric))
 
 
 def _ranks(probe: PlanProbe) -> tuple[int, ...]:
     return (*probe.ranks, *(probe.congestor.ranks if probe.congestor is not None else ()))
 
 
-def _halves(cells: tuple[PlannedCell, ...], workloads: tuple[PlannedWorkload, ...], testbed: Testbed) -> list[Half]:
-    halves = []
+def _halves(cells: tuple[PlannedCell, ...], testbed: Testbed) -> Iterator[LaunchPlan]:
     for fabric in testbed.fabrics:
         carried = [cell.probe for cell in cells if fabric.name in cell.fabrics]
         if carried:
-            halves.append(Half(fabric.name, tuple(probe.id for probe in carried), launch_seconds(carried, fabric)))
-    for workload in workloads:
-        for name in workload.fabrics:
-            seconds = _workload_seconds(workload, testbed, name)
-            halves.append(Half(name, (workload.probe.id,), seconds, workload.start))
-    return halves
+            yield launch_of(fabric.name, (probe.id for probe in carried), launch_seconds(carried, fabric))

@@ -4,41 +4,37 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from fabricbench.campaign.cells import has_layer
-from fabricbench.campaign.estimate import line_rate_bit_s
+from fabricbench.campaign.estimate import START_SECONDS, line_rate_bit_s
 from fabricbench.campaign.members import Seats
+from fabricbench.campaign.order import LaunchPlan, launch_of
 from fabricbench.campaign.specification import Campaign
 from fabricbench.errors import UsageError
-from fabricbench.model import Layer, Model, Receive
+from fabricbench.model import Layer, Receive
 from fabricbench.quantity import count
 from fabricbench.record.probe_plan import PlanProbe, Stopping
 from fabricbench.record.setup import Setup, setup_of, variant
 from fabricbench.testbed.model import Fabric, Testbed
 from fabricbench.workload.adapter import Place, Start, WorkloadTable
 from fabricbench.workload.pace import Pace
-from fabricbench.workload.registry import AnyStart
 
 
-class PlannedWorkload(Model):
-    """A workload as a cell, what starts it, and the fabrics that it is run on."""
+@dataclass(frozen=True)
+class WorkloadPlan:
+    """The workloads as cells, the launches of each on each fabric that every block has, and in words what was left out and why."""
 
-    probe: PlanProbe
-    start: AnyStart
-    fabrics: tuple[str, ...]
-
-
-class WorkloadPlan(Model):
-    """All of them, and in words what was left out and why."""
-
-    workloads: tuple[PlannedWorkload, ...]
+    probes: tuple[PlanProbe, ...]
+    halves: tuple[LaunchPlan, ...]
     notes: tuple[str, ...]
 
 
 def plan_workloads(campaign: Campaign, testbed: Testbed, first_id: int) -> WorkloadPlan:
     """Return the workloads of a campaign on a testbed, numbered from `first_id`; UsageError where a wish cannot be carried."""
-    planned: list[PlannedWorkload] = []
+    probes: list[PlanProbe] = []
+    halves: list[LaunchPlan] = []
     notes: list[str] = []
     asked_by: dict[Setup, tuple[int, Start]] = {}
     named_by: dict[str, PlanProbe] = {}
@@ -49,8 +45,8 @@ def plan_workloads(campaign: Campaign, testbed: Testbed, first_id: int) -> Workl
         for start in different.of(starts, table, number, fabrics[0], notes):
             _refuse_what_no_memory_holds(start, testbed, _what(table, number))
             notes += _too_many_threads(start, testbed)
-            seconds = max(expected_seconds(start, testbed, one) for one in fabrics)
-            probe = _probe(start, first_id + len(planned), seconds)
+            seconds = {one.name: expected_seconds(start, testbed, one) for one in fabrics}
+            probe = _probe(start, first_id + len(probes), max(seconds.values()))
             first, same = asked_by.setdefault(setup_of(probe), (number, start))
             if first != number:
                 raise _asked_twice(table, number, variant(probe), first, is_same=start == same)
@@ -60,8 +56,9 @@ def plan_workloads(campaign: Campaign, testbed: Testbed, first_id: int) -> Workl
                     f"as those of {variant(other)}",
                     hint="give one of the two another name",
                 )
-            planned.append(PlannedWorkload(probe=probe, start=start, fabrics=tuple(one.name for one in fabrics)))
-    return WorkloadPlan(workloads=tuple(planned), notes=tuple(dict.fromkeys(notes)))
+            probes.append(probe)
+            halves += [launch_of(name, [probe.id], START_SECONDS + each, start) for name, each in seconds.items()]
+    return WorkloadPlan(tuple(probes), tuple(halves), tuple(dict.fromkeys(notes)))
 
 
 class _Different:

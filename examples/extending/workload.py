@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from fabricbench.native import native_file
-from fabricbench.record.workload_cells import Failed, Figure
+from fabricbench.record.workload_cells import Failed, Figure, WorkloadResult
 from fabricbench.workload import counted
-from fabricbench.workload.adapter import Output, Parsed, Place, told_outside
+from fabricbench.workload.adapter import Output, Place, result_of_external
 from fabricbench.workload.pace import Pace
 from fabricbench.workload.parameters import Argument, ParametricStart, declared
 
@@ -36,7 +37,7 @@ class RandomPairsStart(ParametricStart):
         program = [str(native_file("fabricbench-npb")), "ep", "--class", self.size]
         return counted.wrapped(program, place.directory / counted.AROUND)
 
-    def parse(self, output: Output) -> Parsed | None:
+    def parse(self, output: Output) -> WorkloadResult | None:
         """Return the rate that it printed, if its result is right."""
         if not output.stdout.exists():
             return None
@@ -44,8 +45,10 @@ class RandomPairsStart(ParametricStart):
         rate = re.search(r"^ +rate +(\S+) Mop/s", text, re.MULTILINE)
         failed = None if "verification  successful" in text else Failed("it does not verify")
         value = float(rate[1]) if rate else None
-        told = told_outside("random-pairs", self.ranks, output, RATE, value, failed=failed)
-        return Parsed(told, (RATE.found(value),) if value is not None and failed is None else ())
+        figures = (RATE.found(value),) if value is not None and failed is None else ()
+        return replace(
+            result_of_external("random-pairs", self.ranks, output, RATE, value, failed=failed), figures=figures
+        )
 
 
 RANDOM_PAIRS = declared(RandomPairsStart, "random numbers a second")

@@ -49,7 +49,7 @@ from fabricbench.record.manifest import Manifest, PlannedLaunch, write_manifest
 from fabricbench.record.past_runs import past_runs
 from fabricbench.record.provenance import Proof
 from fabricbench.record.store import Run
-from fabricbench.record.workload_cells import Failed, LaunchOfWorkload, Told, WorkloadPart, record_of
+from fabricbench.record.workload_cells import Failed, LaunchOfWorkload, WorkloadPart, WorkloadResult, record_of
 from fabricbench.report.comma_separated import findings_csv, flat
 from fabricbench.report.figures import present
 from fabricbench.report.formats import FORMATS, FigureFormat
@@ -114,7 +114,7 @@ def application_run(
         if steps is not None:
             rate, solve = (max(round(value / step), 1) * step for value, step in zip((rate, solve), steps, strict=True))
         of_rate, of_solve = steps or (None, None)
-        told = Told(
+        told = WorkloadResult(
             program="lu",
             seconds=(5.0,),
             rate=rate if start.figure.better == "higher" else None,

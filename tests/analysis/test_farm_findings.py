@@ -28,7 +28,7 @@ from fabricbench.record.provenance import Origin, Proof
 from fabricbench.record.store import Run
 from fabricbench.record.workload_cells import LaunchOfWorkload, WorkloadPart, record_of
 from fabricbench.report.losses import losses_of
-from fabricbench.workload.adapter import Output, Parsed
+from fabricbench.workload.adapter import Output, WorkloadResult
 from fabricbench.workload.farm import RECORD, FarmStart
 from support.applications import lab_of
 from support.synthetic_run import STARTED_NS
@@ -123,7 +123,7 @@ def farm_run(path: Path, farmed: Farmed, blocks: int = 12) -> Run:
             fixed=dict(found.fixed),
             definition=dict(start.definition),
         )
-        told = record_of(found.told, LaunchOfWorkload(one.launch_id, one.fabric, plan.cells[one.cells[0]]))
+        told = record_of(found, LaunchOfWorkload(one.launch_id, one.fabric, plan.cells[one.cells[0]]))
         facts = LaunchFacts(
             block=one.block,
             position=one.position,
@@ -137,7 +137,7 @@ def farm_run(path: Path, farmed: Farmed, blocks: int = 12) -> Run:
     return Run.open(path)
 
 
-def read(start: FarmStart, directory: Path, told: FarmRecord) -> Parsed:
+def read(start: FarmStart, directory: Path, told: FarmRecord) -> WorkloadResult:
     assert told.header is not None
     assert told.footer is not None
     lines = (one.model_dump_json(by_alias=True) for one in (told.header, *told.attempts, told.footer))

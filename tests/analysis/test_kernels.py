@@ -35,7 +35,7 @@ from fabricbench.record.lines import RankInfo
 from fabricbench.record.manifest import Manifest, PlannedLaunch, write_manifest
 from fabricbench.record.provenance import Proof
 from fabricbench.record.store import Run
-from fabricbench.record.workload_cells import LaunchOfWorkload, as_record
+from fabricbench.record.workload_cells import LaunchOfWorkload, record_of, result_of_kernel
 from fabricbench.report.figures import present
 from fabricbench.report.formats import FORMATS, Format
 from support.example_findings import example_findings
@@ -100,7 +100,9 @@ def kernel_run(path: Path, *, wrong: str = "", gains: Mapping[str, float] = SLOW
         directory.mkdir(parents=True)
         write_launch(
             directory,
-            as_record(record, LaunchOfWorkload(launch.launch_id, launch.fabric, plan.cells[launch.cells[0]])),
+            record_of(
+                result_of_kernel(record), LaunchOfWorkload(launch.launch_id, launch.fabric, plan.cells[launch.cells[0]])
+            ),
             facts=LaunchFacts(block=launch.block, position=launch.position, proof=Proof.PROVEN),
             kernel=KernelPart(header=record.header, runs=tuple(record.runs)),
         )

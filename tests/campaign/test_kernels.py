@@ -16,7 +16,7 @@ from fabricbench.lab import parse_fabrics
 from fabricbench.lab.topology import plan_lab
 from fabricbench.record.kernel_lines import KernelRecord, parse_kernel_record
 from fabricbench.record.launch import KERNEL_RECORDS, read_launch, write_launch
-from fabricbench.record.workload_cells import LaunchOfWorkload, as_record
+from fabricbench.record.workload_cells import LaunchOfWorkload, record_of, result_of_kernel
 from fabricbench.testbed.model import Launcher, Layout, Testbed
 
 FIXTURE = (Path(__file__).parents[2] / "schema/fixtures/kernel_record.jsonl").read_bytes().splitlines(keepends=True)
@@ -208,7 +208,7 @@ def record(lines: list[bytes]) -> KernelRecord:
 
 def test_a_record_becomes_a_cell_with_a_sample_for_each_repetition(tmp_path: Path):
     launch, _ = launch_of_cg()
-    made = as_record(record(GOOD), launch)
+    made = record_of(result_of_kernel(record(GOOD)), launch)
     assert made.is_complete
     (cell,) = made.cells
     assert cell.batches[0].time_ns.tolist() == [50_000_000]
@@ -224,7 +224,7 @@ def test_a_record_becomes_a_cell_with_a_sample_for_each_repetition(tmp_path: Pat
 
 def test_a_wrong_result_is_a_failed_cell_with_its_reason_and_its_times_are_kept():
     launch, _ = launch_of_cg()
-    made = as_record(record(FIXTURE), launch)
+    made = record_of(result_of_kernel(record(FIXTURE)), launch)
     assert made.is_complete
     (cell,) = made.cells
     assert cell.failed is not None
@@ -235,7 +235,7 @@ def test_a_wrong_result_is_a_failed_cell_with_its_reason_and_its_times_are_kept(
 
 def test_a_record_cut_short_is_no_whole_launch():
     launch, _ = launch_of_cg()
-    assert not as_record(record(GOOD[:2]), launch).is_complete
+    assert not record_of(result_of_kernel(record(GOOD[:2])), launch).is_complete
 
 
 @pytest.mark.parametrize(
@@ -256,7 +256,7 @@ def test_what_rank_0_sent_must_have_crossed_the_fabric(interfaces: dict[str, tup
         fabric.interface if name == "FABRIC" else name: {"sent": sent, "received": received}
         for name, (sent, received) in interfaces.items()
     }
-    made = as_record(record([GOOD[0], json.dumps(run).encode() + b"\n", GOOD[2]]), launch)
+    made = record_of(result_of_kernel(record([GOOD[0], json.dumps(run).encode() + b"\n", GOOD[2]])), launch)
     proof = prove_path(made, fabric)
     told = proof.violations or proof.unknown
     assert (said in told[0]) if said else not told

@@ -12,7 +12,14 @@ from fabricbench.record.lines import (
 from fabricbench.record.probe_plan import PlanProbe
 from fabricbench.record.provenance import Proof
 from fabricbench.record.reading import Record
-from fabricbench.record.workload_cells import LEADER_BYTES, Failed, LaunchOfWorkload, Told, as_record, record_of
+from fabricbench.record.workload_cells import (
+    LEADER_BYTES,
+    Failed,
+    LaunchOfWorkload,
+    WorkloadResult,
+    record_of,
+    result_of_kernel,
+)
 from fabricbench.testbed.model import Fabric
 from support.path_records import NETWORK, PAYLOAD, record, under
 
@@ -89,7 +96,7 @@ def repeated_kernel(*interfaces: dict[str, InterfaceBytes]) -> Record:
     ]
     kernel = KernelRecord(header, runs, KernelFooter(runs=len(runs), verified=len(runs)))
     probe = PlanProbe(id=0, layer=Layer.MPI, pattern=Pattern.NPB, message_bytes=0, ranks=(0, 1))
-    return as_record(kernel, LaunchOfWorkload("b00-net", "net", probe))
+    return record_of(result_of_kernel(kernel), LaunchOfWorkload("b00-net", "net", probe))
 
 
 def test_a_repeated_kernel_over_a_bond_is_proven_and_its_cards_are_no_other_way():
@@ -157,7 +164,7 @@ def test_a_figure_that_was_not_found_unproves_no_path_that_was_counted():
 
     def of_failed(**interfaces: InterfaceBytes) -> Proof:
         failed = Failed("figure 'f': '(x)' in stdout matched nothing", is_wrong=False)
-        told = Told("solver", ranks=ranks, seconds=(1.0,), failed=failed, interfaces=interfaces)
+        told = WorkloadResult("solver", ranks=ranks, seconds=(1.0,), failed=failed, interfaces=interfaces)
         return prove_path(record_of(told, LaunchOfWorkload("b00-a-solver.2", "a", probe)), NETWORK).verdict
 
     assert of_failed(eth1=InterfaceBytes(sent=4_000_000, received=100_000)) is Proof.PROVEN

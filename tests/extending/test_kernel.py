@@ -10,7 +10,7 @@ import pytest
 
 from fabricbench.native import build_info
 from fabricbench.record.kernel_lines import read_kernel_record
-from fabricbench.record.workload_cells import told_by_kernel
+from fabricbench.record.workload_cells import result_of_kernel
 
 ROOT = Path(__file__).parents[2]
 NAME = "fabricbench-jacobi"
@@ -64,7 +64,7 @@ def test_it_is_verified_and_its_record_is_read_as_that_of_any_kernel(ranks: int,
     assert profile is not None
     sent = [8 * 50 * (ranks > 1) * (2 - (rank in (0, ranks - 1))) for rank in range(ranks)]
     assert list(profile.bytes_sent) == sent  # 8 bytes to each neighbour before each sweep
-    assert told_by_kernel(record).failed is None
+    assert result_of_kernel(record).failed is None
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fabricbench.record.kernel_lines import parse_kernel_record, read_kernel_record
-from fabricbench.record.workload_cells import told_by_kernel
+from fabricbench.record.workload_cells import result_of_kernel
 
 FIXTURE = Path(__file__).parents[2] / "schema/fixtures/kernel_record.jsonl"
 LINES = FIXTURE.read_bytes().splitlines(keepends=True)
@@ -38,7 +38,7 @@ def test_a_problem_that_has_no_class_is_told_by_its_parameters():
     assert record.is_complete
     assert record.header is not None
     assert (record.header.problem_class, record.header.problem) == (None, header["problem"])
-    assert told_by_kernel(record).program == "fabricbench-jacobi 0.1.0"
+    assert result_of_kernel(record).program == "fabricbench-jacobi 0.1.0"
 
 
 def test_a_record_without_its_footer_was_cut_short_and_keeps_its_runs():

@@ -11,7 +11,7 @@ from fabricbench.campaign.specification import Campaign, campaign_of
 from fabricbench.lab import parse_fabrics
 from fabricbench.lab.topology import plan_lab
 from fabricbench.testbed.model import Testbed
-from fabricbench.workload.adapter import Output, Parsed
+from fabricbench.workload.adapter import Output, WorkloadResult
 from fabricbench.workload.command_start import CommandStart
 from fabricbench.workload.counted import AROUND, MPI_LINE, rank_line
 
@@ -55,7 +55,7 @@ def parsed(
     exit_code: int | None = 0,
     lasted: float = 3.0,
     **files: str,
-) -> Parsed:
+) -> WorkloadResult:
     """What is read of an output, as `counted` frames it, of a program that ran so many seconds."""
     around = f"{MPI_LINE}MPICH 5\n" + "".join(rank_line(rank, 100 + rank) for rank in range(one.ranks))
     (directory / "stdout.log").write_text(around + stdout)

@@ -25,7 +25,7 @@ from fabricbench.record.launch import KernelPart, LaunchFacts, write_launch
 from fabricbench.record.lines import RankInfo
 from fabricbench.record.manifest import Manifest, PlannedLaunch, write_manifest
 from fabricbench.record.store import Run
-from fabricbench.record.workload_cells import LaunchOfWorkload, WorkloadPart, as_record, record_of
+from fabricbench.record.workload_cells import LaunchOfWorkload, WorkloadPart, record_of, result_of_kernel
 from fabricbench.workload.hpcg import HpcgStart
 from fabricbench.workload.hpl import HplStart
 from fabricbench.workload.npb_adapter import KernelStart
@@ -137,10 +137,10 @@ def run_of_workloads(
             seconds = Truth(truth.computing * work, truth.payload).seconds(launch.fabric, ranks) * noise
             whole = Truth(truth.computing * work, truth.payload)
             record = record_of_kernel(start.kind, ranks, whole, seconds, 1e3 * work / seconds, cpus)
-            parsed = start._parsed(record)
+            parsed = start._result(record)
             write_launch(
                 directory,
-                record_of(parsed.told, of_launch),
+                record_of(parsed, of_launch),
                 facts=facts,
                 kernel=KernelPart(header=record.header, runs=tuple(record.runs)),
                 workload=WorkloadPart(
@@ -158,7 +158,7 @@ def run_of_workloads(
         record = record_of_kernel(start.benchmark, ranks, truth, truth.seconds(launch.fabric, ranks) * noise, 1e3, cpus)
         write_launch(
             directory,
-            as_record(record, of_launch),
+            record_of(result_of_kernel(record), of_launch),
             facts=facts,
             kernel=KernelPart(header=record.header, runs=tuple(record.runs)),
         )

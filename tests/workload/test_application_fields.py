@@ -101,7 +101,7 @@ def test_a_rate_in_a_fixed_time_is_called_one_wherever_it_stands(tmp_path: Path)
     assert one.figure.name == "rate (timed)"
     found = parsed(tmp_path, one, "rate 5\n")
     assert [figure.name for figure in found.figures] == ["rate (timed)"]
-    assert (found.told.rate, one.definition["work"], one.parameters["figure"]) == (5.0, "timed", "rate (timed)")
+    assert (found.rate, one.definition["work"], one.parameters["figure"]) == (5.0, "timed", "rate (timed)")
 
 
 def test_what_threads_a_program_was_told_must_be_the_same_on_all_fabrics(tmp_path: Path):

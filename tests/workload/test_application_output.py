@@ -20,7 +20,7 @@ from fabricbench.record.probe_plan import PlanProbe
 from fabricbench.record.workload_cells import LaunchOfWorkload, record_of
 from fabricbench.testbed.model import Fabric
 from fabricbench.workload import application_output
-from fabricbench.workload.adapter import Output, Parsed
+from fabricbench.workload.adapter import Output, WorkloadResult
 from fabricbench.workload.command_start import CommandStart
 from fabricbench.workload.counted import AROUND, BEGUN, MPI_LINE, rank_line
 from support.applications import PRINTED, RATE, TIME, campaign, lab_of, parsed, start, starts, table
@@ -32,18 +32,18 @@ VERIFIED = {"name": "value", "regex": r"^time (\S+)$"}
 
 def test_a_time_is_kept_in_seconds_and_a_rate_in_its_own_unit(tmp_path: Path):
     found = parsed(tmp_path, start(figure=[{**TIME, "unit": "ms"}]), "time 250\r\n")
-    assert (found.told.seconds, found.told.failed) == ((0.25,), None)
+    assert (found.seconds, found.failed) == ((0.25,), None)
     assert [(one.name, one.value, one.unit) for one in found.figures] == [("time", 0.25, "s")]
     found = parsed(tmp_path, start(figure=[RATE, TIME]), "rate 3.5\ntime 2\n")
-    assert (found.told.rate, found.told.seconds) == (3.5, (3.0,))
-    assert found.told.values == {"figure.time": 2.0}
-    assert [rank.rank for rank in found.told.ranks] == [0, 1]
-    assert found.told.interfaces["fe0"].received == 7
+    assert (found.rate, found.seconds) == (3.5, (3.0,))
+    assert found.values == {"figure.time": 2.0}
+    assert [rank.rank for rank in found.ranks] == [0, 1]
+    assert found.interfaces["fe0"].received == 7
 
 
 def test_a_time_for_each_of_something_is_no_time_of_the_run(tmp_path: Path):
     found = parsed(tmp_path, start(figure=[{**TIME, "unit": "ms/step"}]), "time 250\n")
-    assert (found.told.printed_seconds, found.told.seconds) == (0.25, (3.0,))
+    assert (found.printed_seconds, found.seconds) == (0.25, (3.0,))
     assert [(one.value, one.unit, one.told_in) for one in found.figures] == [(0.25, "s", "ms/step")]
 
 
@@ -53,7 +53,7 @@ def test_a_time_for_each_of_something_is_no_time_of_the_run(tmp_path: Path):
 )
 def test_of_several_matches_the_table_says_which_counts(tmp_path: Path, select: str, value: float):
     one = start(figure=[{**RATE, "select": select}])
-    assert parsed(tmp_path, one, "rate 1\nrate 3\nrate 4D0\nrate 2\n").told.rate == value
+    assert parsed(tmp_path, one, "rate 1\nrate 3\nrate 4D0\nrate 2\n").rate == value
 
 
 @pytest.mark.parametrize(
@@ -72,9 +72,9 @@ def test_of_several_matches_the_table_says_which_counts(tmp_path: Path, select: 
 )
 def test_a_figure_that_is_not_there_is_a_failed_cell_with_what_was_searched(tmp_path: Path, stdout: str, said: str):
     found = parsed(tmp_path, start(), stdout)
-    assert found.told.failed is not None
-    assert not found.told.failed.is_wrong
-    assert said in found.told.failed.reason
+    assert found.failed is not None
+    assert not found.failed.is_wrong
+    assert said in found.failed.reason
     assert found.figures == ()
 
 
@@ -101,9 +101,9 @@ def test_a_share_of_communication_is_from_nothing_to_all(tmp_path: Path, share: 
     of_time = {"name": "communication", "regex": r"^share (\S+)$", "unit": "%", "better": "lower"}
     found = parsed(tmp_path, start(figure=[TIME, of_time]), f"time 1\nshare {share}\n")
     assert (found.communication_share == float(share) / 100) == (said is None)
-    assert (found.told.failed is None) == (said is None)
-    if found.told.failed is not None:
-        assert str(said) in found.told.failed.reason
+    assert (found.failed is None) == (said is None)
+    if found.failed is not None:
+        assert str(said) in found.failed.reason
 
 
 @pytest.mark.parametrize(
@@ -119,18 +119,18 @@ def test_a_figure_that_is_no_number_any_more_is_a_failed_cell(
     tmp_path: Path, keys: dict[str, str], stdout: str, said: str
 ):
     found = parsed(tmp_path, start(figure=[{**TIME, **keys}]), stdout)
-    assert found.told.failed is not None
-    assert said in found.told.failed.reason
+    assert found.failed is not None
+    assert said in found.failed.reason
     further = parsed(tmp_path, start(figure=[RATE, {**TIME, **keys}]), f"rate 2\n{stdout}")
-    assert further.told.failed is not None
-    assert not any(math.isinf(value) for value in further.told.values.values())
+    assert further.failed is not None
+    assert not any(math.isinf(value) for value in further.values.values())
 
 
 def test_an_expression_is_shown_as_it_was_written(tmp_path: Path):
     """With its backslashes as they are: it is searched for in the campaign, and copied."""
     found = parsed(tmp_path, start(figure=[{**TIME, "regex": r"^speed\s+(\d+)$"}]), "time 1\n")
-    assert found.told.failed is not None
-    assert r"figure 'time': '^speed\s+(\d+)$' in stdout matched nothing" in found.told.failed.reason
+    assert found.failed is not None
+    assert r"figure 'time': '^speed\s+(\d+)$' in stdout matched nothing" in found.failed.reason
 
 
 def test_a_number_to_be_verified_that_took_no_part_in_its_match_does_not_hold(tmp_path: Path):
@@ -142,7 +142,7 @@ def test_a_number_to_be_verified_that_took_no_part_in_its_match_does_not_hold(tm
 class Careless(CommandStart):
     """An adapter that does not expect what it finds."""
 
-    def parse(self, output: Output) -> Parsed | None:
+    def parse(self, output: Output) -> WorkloadResult | None:
         del output
         raise KeyError("time")
 
@@ -206,14 +206,14 @@ def test_a_wrong_result_is_a_failed_cell_whatever_the_figure_says(tmp_path: Path
         success={"found": ["PASSED"], "absent": ["FAILED"]},
         verify=[{"name": "energy", "regex": r"E=(\S+)", "reference": -4.0, "relative": 1e-3}],
     )
-    assert parsed(tmp_path, one, "time 1\nPASSED\nE=-4.001\n").told.failed is None
+    assert parsed(tmp_path, one, "time 1\nPASSED\nE=-4.001\n").failed is None
     for stdout, said in (
         ("time 1\nE=-4\n", "wrong result: success: found nothing in stdout, needed 'PASSED'"),
         ("time 1\nPASSED\nFAILED\nE=-4\n", "found 'FAILED', needed no 'FAILED' in stdout"),
         ("time 1\nPASSED\nE=-4.1\n", "energy: found -4.1, needed -4 within 0.001"),
         ("time 1\nPASSED\n", "energy: found figure 'energy'"),
     ):
-        failed = parsed(tmp_path, one, stdout).told.failed
+        failed = parsed(tmp_path, one, stdout).failed
         assert failed is not None
         assert failed.is_wrong
         assert said in failed.reason
@@ -221,29 +221,29 @@ def test_a_wrong_result_is_a_failed_cell_whatever_the_figure_says(tmp_path: Path
 
 def test_a_number_near_zero_is_verified_by_its_absolute_distance(tmp_path: Path):
     one = start(verify=[{"name": "residual", "regex": r"R=(\S+)", "reference": 0, "relative": 1e-3, "absolute": 1e-9}])
-    assert parsed(tmp_path, one, "time 1\nR=5e-10\n").told.failed is None
-    failed = parsed(tmp_path, one, "time 1\nR=2e-9\n").told.failed
+    assert parsed(tmp_path, one, "time 1\nR=5e-10\n").failed is None
+    failed = parsed(tmp_path, one, "time 1\nR=2e-9\n").failed
     assert failed is not None
     assert "found 2e-09, needed 0 within 0.001, or 1e-09 of any size" in failed.reason
 
 
 def test_a_whole_number_as_reference_must_be_met_exactly_and_is_told_so(tmp_path: Path):
     one = start(verify=[{"name": "errors", "regex": r"E=(\S+)", "reference": 0}])
-    assert parsed(tmp_path, one, "time 1\nE=0\n").told.failed is None
-    failed = parsed(tmp_path, one, "time 1\nE=1\n").told.failed
+    assert parsed(tmp_path, one, "time 1\nE=0\n").failed is None
+    failed = parsed(tmp_path, one, "time 1\nE=1\n").failed
     assert failed is not None
     assert "errors: found 1, needed 0 exactly" in failed.reason
-    near = parsed(tmp_path, one.model_copy(), "time 1\nE=1.0000000000000002e-300\n").told.failed
+    near = parsed(tmp_path, one.model_copy(), "time 1\nE=1.0000000000000002e-300\n").failed
     assert near is not None
     assert "found 1.0000000000000002e-300, needed 0 exactly" in near.reason
 
 
 def test_what_must_be_absent_of_a_file_that_is_not_there_is_not_shown_to_be(tmp_path: Path):
     one = start(success={"absent": ["FAILED"], "file": "result.txt"}, verify=[VERIFIED])
-    failed = parsed(tmp_path, one, "time 1\n").told.failed
+    failed = parsed(tmp_path, one, "time 1\n").failed
     assert failed is not None
     assert "found no file result.txt, needed no 'FAILED' in result.txt" in failed.reason
-    assert parsed(tmp_path, one, "time 1\n", result_txt="").told.failed is None
+    assert parsed(tmp_path, one, "time 1\n", result_txt="").failed is None
 
 
 def test_what_was_written_around_a_program_is_not_searched(tmp_path: Path):
@@ -253,8 +253,8 @@ def test_what_was_written_around_a_program_is_not_searched(tmp_path: Path):
         verify=[{"name": "sum", "regex": r"(\d+\.\d+)"}],
     )
     found = parsed(tmp_path, one, "42.5 done\n")
-    assert found.told.failed is None
-    assert (found.told.rate, found.fixed["sum"]) == (42.5, "42.5")
+    assert found.failed is None
+    assert (found.rate, found.fixed["sum"]) == (42.5, "42.5")
 
 
 def test_a_program_that_was_started_and_printed_nothing_did_start(tmp_path: Path):
@@ -262,21 +262,19 @@ def test_a_program_that_was_started_and_printed_nothing_did_start(tmp_path: Path
     output = Output(tmp_path, tmp_path / "stdout.log", tmp_path / "stderr.log")
     silent = start().parse(output)
     assert silent is not None
-    assert not silent.told.has_started
+    assert not silent.has_started
     (tmp_path / BEGUN).touch()
     begun = start().parse(output)
     assert begun is not None
-    assert begun.told.has_started
-    assert begun.told.damage
+    assert begun.has_started
+    assert begun.damage
 
 
 def test_another_exit_code_than_those_allowed_makes_no_value(tmp_path: Path):
-    failed = parsed(tmp_path, start(), "time 1\nABORT\n", exit_code=3).told.failed
+    failed = parsed(tmp_path, start(), "time 1\nABORT\n", exit_code=3).failed
     assert failed is not None
     assert failed.reason == "it ended with exit code 3; stdout ends: time 1 | ABORT"
-    assert (
-        parsed(tmp_path, start(success={**PRINTED, "exit_codes": [0, 3]}), "time 1\n", exit_code=3).told.failed is None
-    )
+    assert parsed(tmp_path, start(success={**PRINTED, "exit_codes": [0, 3]}), "time 1\n", exit_code=3).failed is None
 
 
 @pytest.mark.parametrize(
@@ -296,7 +294,7 @@ def test_what_was_written_around_a_program_and_is_not_ours_tells_nothing(tmp_pat
     (tmp_path / AROUND).write_text(text)
     found = start().parse(Output(tmp_path, tmp_path / "stdout.log", tmp_path / "stderr.log"))
     assert found is not None
-    assert found.told.damage
+    assert found.damage
 
 
 def test_a_number_without_a_reference_must_be_the_same_on_every_fabric(tmp_path: Path):
@@ -324,11 +322,11 @@ def test_a_file_that_the_command_names_must_be_the_same_unless_its_name_is_the_f
 
 def test_an_output_of_a_file_is_read_there_and_a_program_that_nobody_saw_end_left_no_whole_record(tmp_path: Path):
     one = start(figure=[{**TIME, "file": "result.txt"}], success={"found": ["fine"], "file": "stderr"})
-    assert parsed(tmp_path, one, "", stderr="fine\n", result_txt="time 4\n").told.seconds == (4.0,)
+    assert parsed(tmp_path, one, "", stderr="fine\n", result_txt="time 4\n").seconds == (4.0,)
     killed = parsed(tmp_path, start(), "time 4\n", exit_code=0)
-    assert not killed.told.damage
+    assert not killed.damage
     (tmp_path / AROUND).unlink()
-    assert parsed(tmp_path, start(), "time 4\n", exit_code=None).told.damage
+    assert parsed(tmp_path, start(), "time 4\n", exit_code=None).damage
 
 
 @pytest.mark.parametrize(
@@ -350,7 +348,7 @@ def test_the_applications_that_are_shipped_read_what_the_programs_print(
     text = (OUTPUTS / f"{name}.txt").read_text()
     (tmp_path / "HPCG-Benchmark_3.1_2026-11-22_15-30-36.txt").write_text(text)
     found = parsed(tmp_path, one, text, hpccoutf_txt=text, md_log=text, lasted=10)
-    assert found.told.failed is None, found.told.failed
+    assert found.failed is None, found.failed
     assert (found.figures[0].value, found.figures[0].unit) == (pytest.approx(value), unit)
     assert found.communication_share == (None if share is None else pytest.approx(share))
     assert len(found.figures) == len(one.application.figure)
@@ -393,9 +391,9 @@ def test_what_the_last_digit_counts_is_kept_with_the_figure_and_in_the_record(
 ):
     one = start(figure=[{**TIME, "regex": "^took (.*) in all$", "unit": unit}])
     found = parsed(tmp_path, one, f"took {written} in all\n", lasted=1e6)
-    assert (found.figures[0].printed_step, found.told.printed_step) == (pytest.approx(step), pytest.approx(step))
+    assert (found.figures[0].printed_step, found.printed_step) == (pytest.approx(step), pytest.approx(step))
     probe = PlanProbe(id=0, layer=Layer.MPI, pattern=Pattern.WORKLOAD, message_bytes=0)
-    (cell,) = record_of(found.told, LaunchOfWorkload("b00-fe0", "fe0", probe)).cells
+    (cell,) = record_of(found, LaunchOfWorkload("b00-fe0", "fe0", probe)).cells
     assert cell.end is not None
     assert cell.end.printed_step == pytest.approx(step * 1e9)
 
@@ -410,7 +408,7 @@ def test_of_a_sum_the_steps_add_up_and_of_another_choice_the_coarsest_counts(tmp
 @pytest.mark.parametrize("written", ["6.62", "1m x", "soon", "1:02", "-3s"])
 def test_what_is_no_duration_is_said(tmp_path: Path, written: str):
     one = start(figure=[{**TIME, "regex": "^took (.*) in all$", "unit": "duration"}])
-    failed = parsed(tmp_path, one, f"took {written} in all\n").told.failed
+    failed = parsed(tmp_path, one, f"took {written} in all\n").failed
     assert failed is not None
     assert f"matched {written!r}, which is no finite number" in failed.reason
 
@@ -418,8 +416,8 @@ def test_what_is_no_duration_is_said(tmp_path: Path, written: str):
 def test_of_a_name_with_an_asterisk_the_one_file_is_read_and_of_two_none(tmp_path: Path):
     one = start(figure=[{**TIME, "file": "result-*.txt"}])
     (tmp_path / "result-1.txt").write_text("time 4\n")
-    assert parsed(tmp_path, one, "fine\n").told.seconds == (4.0,)
+    assert parsed(tmp_path, one, "fine\n").seconds == (4.0,)
     (tmp_path / "result-2.txt").write_text("time 5\n")
-    failed = parsed(tmp_path, one, "fine\n").told.failed
+    failed = parsed(tmp_path, one, "fine\n").failed
     assert failed is not None
     assert "in result-*.txt matched nothing, which is empty or not there" in failed.reason

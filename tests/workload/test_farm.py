@@ -13,7 +13,7 @@ from fabricbench.campaign.specification import campaign_of
 from fabricbench.errors import UsageError
 from fabricbench.record.farm_lines import FarmPlan
 from fabricbench.record.workload_cells import LEADER_BYTES, OF_FIGURE
-from fabricbench.workload.adapter import Output, Parsed, Place
+from fabricbench.workload.adapter import Output, Place, WorkloadResult
 from fabricbench.workload.farm import RECORD, FarmStart
 from support.applications import lab_of
 from support.paces import FAST, SLOW
@@ -29,7 +29,7 @@ def start(source: str = "c.toml", nodes: int = 4, **keys: Any) -> FarmStart:
     return one
 
 
-def parsed(directory: Path, text: str | None = None, **keys: Any) -> Parsed:
+def parsed(directory: Path, text: str | None = None, **keys: Any) -> WorkloadResult:
     (directory / RECORD).write_text(FIXTURE.read_text() if text is None else text)
     found = start(**keys).parse(Output(directory, directory / "stdout.log", directory / "stderr.log"))
     assert found is not None
@@ -134,11 +134,11 @@ def test_a_farm_is_judged_by_its_time_and_told_by_its_throughput(tmp_path: Path)
     assert {one.name: one.value for one in found.figures} == pytest.approx(
         {"time": 10.0, "throughput": 1080.0, "success": 75.0, "time lost to staging": 56.25, "staged": 0.65}
     )
-    assert found.told.seconds == (10.0,)
-    assert found.told.failed is None
-    assert found.told.values[LEADER_BYTES] == 6_500_000
-    assert found.told.values[f"{OF_FIGURE}throughput"] == pytest.approx(1080.0)
-    assert found.told.interfaces["eth1"].sent == 6_800_000
+    assert found.seconds == (10.0,)
+    assert found.failed is None
+    assert found.values[LEADER_BYTES] == 6_500_000
+    assert found.values[f"{OF_FIGURE}throughput"] == pytest.approx(1080.0)
+    assert found.interfaces["eth1"].sent == 6_800_000
 
 
 def test_what_failed_for_good_and_which_node_was_left_out_are_named(tmp_path: Path):
@@ -161,17 +161,17 @@ def test_a_farm_of_which_no_job_is_done_has_failed_with_the_reason_told_most(tmp
     lost = lost.replace('"job":3,"attempt":2', '"job":0,"attempt":0')
     footer = footer.replace('"attempts":7,"done":3', '"attempts":1,"done":0')
     found = parsed(tmp_path, header + lost + footer)
-    assert found.told.failed is not None
-    assert found.told.failed.reason == (
+    assert found.failed is not None
+    assert found.failed.reason == (
         "none of 1 job was done; 1 of 1 attempts: it ended with exit code 3; stderr ends: no such word"
     )
-    assert (found.told.values["farm.jobs"], found.told.values["farm.lost"]) == (1, 1)
+    assert (found.values["farm.jobs"], found.values["farm.lost"]) == (1, 1)
 
 
 def test_a_farm_that_was_cut_short_is_no_whole_launch_and_says_how_far_it_came(tmp_path: Path):
     found = parsed(tmp_path, "".join(FIXTURE.read_text().splitlines(keepends=True)[:3]))
-    assert found.told.seconds == ()
-    assert found.told.damage[0].reason == "the farm was cut short: 1 of 4 jobs were done"
+    assert found.seconds == ()
+    assert found.damage[0].reason == "the farm was cut short: 1 of 4 jobs were done"
 
 
 def test_a_farm_without_a_record_told_nothing(tmp_path: Path):

@@ -190,8 +190,8 @@ def test_the_median_rate_of_its_runs_is_what_it_is_judged_by(start: KernelProgra
         (start.rate.name, "Gflop/s", 20.0),
         ("time", "s", 0.05),
     ]
-    assert (found.told.metric, found.told.rate, found.told.failed) == (Metric.WORK_RATE, 20.0, None)
-    assert found.told.values["message_bytes"] == 102400
+    assert (found.metric, found.rate, found.failed) == (Metric.WORK_RATE, 20.0, None)
+    assert found.values["message_bytes"] == 102400
     assert found.fixed == {"instruction set": "x86-64-v3", "grid of ranks": "2 x 1"}
 
 
@@ -200,9 +200,9 @@ def test_an_error_that_is_too_large_is_a_failed_cell_with_its_reason(start: Kern
     found = start.parse(record_of(tmp_path, start, (10.0, 0), (99.0, 0.5)))
     assert found is not None
     assert found.figures == ()
-    assert found.told.failed is not None
-    assert found.told.failed.is_wrong
-    assert "repetition 1 gave a wrong result: error is 0.5, expected less than 1e-09" in found.told.failed.reason
+    assert found.failed is not None
+    assert found.failed.is_wrong
+    assert "repetition 1 gave a wrong result: error is 0.5, expected less than 1e-09" in found.failed.reason
 
 
 @pytest.mark.parametrize(

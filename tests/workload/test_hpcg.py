@@ -11,7 +11,7 @@ from fabricbench.campaign.specification import campaign_of
 from fabricbench.errors import UsageError
 from fabricbench.model import Metric
 from fabricbench.record.launch import KERNEL_RECORDS
-from fabricbench.workload.adapter import Parsed, Place
+from fabricbench.workload.adapter import Place, WorkloadResult
 from fabricbench.workload.hpcg import HpcgStart
 from support.applications import lab_of
 from support.kernel_programs import parsed_by, starts_of
@@ -58,7 +58,7 @@ def run_line(repetition: int, gflops: float, iterations: int = 50, plain_iterati
     }
 
 
-def parsed(directory: Path, *runs: dict[str, Any]) -> Parsed:
+def parsed(directory: Path, *runs: dict[str, Any]) -> WorkloadResult:
     return parsed_by(HpcgStart(nx=16, ny=16, nz=16, ranks=2), directory, HEADER, *runs)
 
 
@@ -143,9 +143,9 @@ def test_the_median_rate_of_its_runs_is_what_it_is_judged_by(tmp_path: Path):
         ("HPCG", "Gflop/s", 20.0),
         ("time", "s", 0.05),
     ]
-    assert (found.told.metric, found.told.rate, found.told.failed) == (Metric.WORK_RATE, 20.0, None)
-    assert found.told.seconds == (pytest.approx(0.175),)
-    assert (found.told.values["iterations"], found.told.values["residual"]) == (52.0, 2e-30)
+    assert (found.metric, found.rate, found.failed) == (Metric.WORK_RATE, 20.0, None)
+    assert found.seconds == (pytest.approx(0.175),)
+    assert (found.values["iterations"], found.values["residual"]) == (52.0, 2e-30)
     assert found.fixed == {
         "instruction set": "x86-64-v3",
         "variant": "optimised",
@@ -156,12 +156,11 @@ def test_the_median_rate_of_its_runs_is_what_it_is_judged_by(tmp_path: Path):
 def test_too_many_iterations_of_a_test_are_a_failed_cell_with_its_reason(tmp_path: Path):
     found = parsed(tmp_path, run_line(0, 10.0), run_line(1, 99.0, plain_iterations=13))
     assert found.figures == ()
-    assert found.told.rate is None
-    assert found.told.failed is not None
-    assert found.told.failed.is_wrong
+    assert found.rate is None
+    assert found.failed is not None
+    assert found.failed.is_wrong
     assert (
-        "repetition 1 gave a wrong result: iterations without M is 13.0, expected less than 12"
-        in found.told.failed.reason
+        "repetition 1 gave a wrong result: iterations without M is 13.0, expected less than 12" in found.failed.reason
     )
 
 

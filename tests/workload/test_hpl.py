@@ -13,7 +13,7 @@ from fabricbench.errors import UsageError
 from fabricbench.model import Metric
 from fabricbench.record.launch import KERNEL_RECORDS
 from fabricbench.record.workload_cells import OF_FIGURE
-from fabricbench.workload.adapter import Parsed, Place
+from fabricbench.workload.adapter import Place, WorkloadResult
 from fabricbench.workload.hpl import BLAS_VARIABLE, HplStart, equations_in
 from support.applications import lab_of
 from support.kernel_programs import parsed_by, starts_of
@@ -60,7 +60,7 @@ def run_line(repetition: int, gflops: float, residual: float | None = 0.005, **m
     }
 
 
-def parsed(directory: Path, *runs: dict[str, Any]) -> Parsed:
+def parsed(directory: Path, *runs: dict[str, Any]) -> WorkloadResult:
     return parsed_by(HplStart(n=100, nb=8, p=1, q=2, ranks=2), directory, HEADER, *runs)
 
 
@@ -188,10 +188,10 @@ def test_the_median_rate_of_its_runs_is_what_it_is_judged_by(tmp_path: Path):
         ("time", "s", 0.05),
         ("flops per hertz", "flop/Hz", 10.0),
     ]
-    assert (found.told.metric, found.told.rate, found.told.failed) == (Metric.WORK_RATE, 20.0, None)
-    assert found.told.seconds == (pytest.approx(0.175),)
-    assert found.told.values[f"{OF_FIGURE}flops per hertz"] == 10.0
-    assert found.told.values["processor_hz"] == 2e9
+    assert (found.metric, found.rate, found.failed) == (Metric.WORK_RATE, 20.0, None)
+    assert found.seconds == (pytest.approx(0.175),)
+    assert found.values[f"{OF_FIGURE}flops per hertz"] == 10.0
+    assert found.values["processor_hz"] == 2e9
     assert found.fixed == {"instruction set": "x86-64-v3", "BLAS": "OpenBLAS 0.3.34, 1 thread"}
 
 
@@ -203,10 +203,10 @@ def test_where_the_clock_is_not_known_nothing_is_told_per_hertz(tmp_path: Path):
 def test_a_wrong_residual_is_a_failed_cell_with_its_reason(tmp_path: Path, residual: float | None):
     found = parsed(tmp_path, run_line(0, 10.0), run_line(1, 99.0, residual))
     assert found.figures == ()
-    assert found.told.rate is None
-    assert found.told.failed is not None
-    assert found.told.failed.is_wrong
-    assert found.told.failed.reason == (
+    assert found.rate is None
+    assert found.failed is not None
+    assert found.failed.is_wrong
+    assert found.failed.reason == (
         f"repetition 1 gave a wrong result: scaled residual is {residual}, expected less than 16"
     )
 

@@ -285,14 +285,14 @@ def test_an_official_program_is_counted_from_outside_and_what_it_prints_is_its_r
         ("Mop/s total", "Mop/s"),
         ("Mop/s a process", "Mop/s"),
     ]
-    assert parsed.told.interfaces["eth1"].received == 7
-    assert "leader_bytes" not in parsed.told.values
-    assert parsed.told.found == RanksFound(4, (0, 1, 2, 3), mpi_library="MPICH Version: 4.2.0")
+    assert parsed.interfaces["eth1"].received == 7
+    assert "leader_bytes" not in parsed.values
+    assert parsed.found == RanksFound(4, (0, 1, 2, 3), mpi_library="MPICH Version: 4.2.0")
     (directory / AROUND).write_text(json.dumps({**around, "finished_unix_ns": 2, "interfaces": {}}))
     shorter = start.parse(output)
     assert shorter is not None
-    assert shorter.told.failed is not None
-    assert "s, and the launch that printed it took" in shorter.told.failed.reason
+    assert shorter.failed is not None
+    assert "s, and the launch that printed it took" in shorter.failed.reason
     assert shorter.figures == ()
     assert [start.is_success(code) for code in (0, 1, None)] == [True, False, False]
     assert list(start.beyond()) == [f"kernel {start.name}: a program cg.S.x or cg.S.4 of the folder {folder}"]

@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError
 
 from fabricbench.campaign.members import Seats
 from fabricbench.record.workload_cells import Figure
-from fabricbench.workload.adapter import LeftOut, Output, Parsed, Place
+from fabricbench.workload.adapter import LeftOut, Output, Place, WorkloadResult
 from fabricbench.workload.pace import Pace
 from fabricbench.workload.parameters import (
     Argument,
@@ -53,7 +53,7 @@ class StencilStart(ParametricStart):
     def tokens(self, place: Place) -> list[str]:
         return [f"{name}={value}" for name, value in self.options(place).items()]
 
-    def parse(self, output: Output) -> Parsed | None:
+    def parse(self, output: Output) -> WorkloadResult | None:
         del output
         return None
 

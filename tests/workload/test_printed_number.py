@@ -18,7 +18,7 @@ from support.applications import RATE, TIME, campaign, lab_of, parsed, start, ta
 def reason_of(tmp_path: Path, stdout: str, *, lasted: float = 1e4, **figure: Any) -> str | None:
     """Why a launch has no figure; None where it has."""
     found = parsed(tmp_path, start(figure=[{**TIME, **figure}]), stdout, lasted=lasted)
-    return None if found.told.failed is None else found.told.failed.reason
+    return None if found.failed is None else found.failed.reason
 
 
 @pytest.mark.parametrize(
@@ -83,17 +83,17 @@ def test_a_part_of_a_number_or_another_unit_is_refused_with_the_text_found(
 
 def test_a_program_that_changes_its_unit_is_read_as_a_duration(tmp_path: Path):
     one = start(figure=[{**TIME, "regex": r"^Wall time: (\S+)", "unit": "duration"}])
-    assert parsed(tmp_path, one, "Wall time: 1.412s\n").told.seconds == (1.412,)
-    assert parsed(tmp_path, one, "Wall time: 180.0ms\n").told.seconds == (0.18,)
+    assert parsed(tmp_path, one, "Wall time: 1.412s\n").seconds == (1.412,)
+    assert parsed(tmp_path, one, "Wall time: 180.0ms\n").seconds == (0.18,)
 
 
 @pytest.mark.parametrize(("unit", "is_taken"), [("Mbit/s", True), ("Mbps", True), ("Gbit/s", False), ("MB/s", False)])
 def test_a_rate_of_another_size_is_refused(tmp_path: Path, unit: str, is_taken: bool):
     one = start(figure=[{**RATE, "unit": "Mbit/s"}], success={"found": [r"\S"]})
     found = parsed(tmp_path, one.model_copy(), f"rate 940\n{unit}\n")
-    assert found.told.failed is None
+    assert found.failed is None
     free = start(figure=[{**RATE, "regex": r"^rate (\S+)", "unit": "Mbit/s"}])
-    assert (parsed(tmp_path, free, f"rate 940 {unit}\n").told.failed is None) == is_taken
+    assert (parsed(tmp_path, free, f"rate 940 {unit}\n").failed is None) == is_taken
 
 
 @pytest.mark.parametrize(
@@ -141,8 +141,8 @@ def test_a_time_is_no_longer_than_its_launch_by_what_was_rounded_off_it(tmp_path
 def test_a_further_time_may_be_that_of_all_processors_and_no_more(tmp_path: Path):
     one = start(figure=[TIME, {**TIME, "name": "processors", "regex": r"^cpu (\S+)"}])
     processors = len(os.sched_getaffinity(0))
-    assert parsed(tmp_path, one, f"time 3\ncpu {2.9 * processors:.2f}\n").told.failed is None
-    failed = parsed(tmp_path, one, f"time 3\ncpu {4.0 * processors:.2f}\n").told.failed
+    assert parsed(tmp_path, one, f"time 3\ncpu {2.9 * processors:.2f}\n").failed is None
+    failed = parsed(tmp_path, one, f"time 3\ncpu {4.0 * processors:.2f}\n").failed
     assert failed is not None
     assert f"took 3 s on {processors} processors" in failed.reason
 
@@ -152,9 +152,9 @@ def test_a_file_that_was_written_before_the_launch_holds_no_result_of_it(tmp_pat
     (tmp_path / BEGUN).touch()
     os.utime(tmp_path / BEGUN, (10**9, 10**9))
     (tmp_path / "result.txt").write_text("time 2\n")
-    assert parsed(tmp_path, one, "done\n").told.seconds == (2.0,)
+    assert parsed(tmp_path, one, "done\n").seconds == (2.0,)
     os.utime(tmp_path / "result.txt", (10**9 - 60, 10**9 - 60))
-    failed = parsed(tmp_path, one, "done\n").told.failed
+    failed = parsed(tmp_path, one, "done\n").failed
     assert failed is not None
     assert "result.txt was last written 60 s before the program was started" in failed.reason
 
@@ -176,7 +176,7 @@ def test_a_figure_of_our_own_record_is_refused(name: str):
 
 def test_an_input_that_an_asterisk_finds_is_no_result(tmp_path: Path):
     one = start(figure=[{**TIME, "file": "in*"}], files={"in.txt": "time 3"})
-    failed = parsed(tmp_path, one, "done\n", in_txt="time 3\n").told.failed
+    failed = parsed(tmp_path, one, "done\n", in_txt="time 3\n").failed
     assert failed is not None
     assert "in.txt is one of `files`" in failed.reason
 

@@ -25,7 +25,7 @@ from fabricbench.record.launch import KERNEL_RECORDS
 from fabricbench.record.provenance import Proof
 from fabricbench.record.store import Run
 from fabricbench.record.workload_cells import LEADER_BYTES
-from fabricbench.workload.adapter import Output, Parsed
+from fabricbench.workload.adapter import Output, WorkloadResult
 from fabricbench.workload.shared_data import OF_CACHE, SharedDataStart
 
 pytestmark = pytest.mark.mpi
@@ -60,7 +60,7 @@ def moved(folder: Path, ranks: int, *words: object) -> KernelRun:
     return run
 
 
-def parsed(folder: Path, one: SharedDataStart) -> Parsed:
+def parsed(folder: Path, one: SharedDataStart) -> WorkloadResult:
     found = one.parse(Output(folder, folder / "stdout.log", folder / "stderr.log"))
     assert found is not None
     return found
@@ -96,10 +96,10 @@ def test_its_cell_is_judged_by_all_clients_together_and_has_no_share_of_mpi(tmp_
         "time of the median client",
         "the slowest client",
     ]
-    assert found.told.rate == pytest.approx(200_000 / run.seconds / 1e6)
-    assert found.told.values[LEADER_BYTES] == 200_000
+    assert found.rate == pytest.approx(200_000 / run.seconds / 1e6)
+    assert found.values[LEADER_BYTES] == 200_000
     assert found.communication_share is None
-    assert "communication_share" not in found.told.values
+    assert "communication_share" not in found.values
 
 
 @pytest.mark.parametrize("block", [64 * 1024, 50_001])
@@ -115,7 +115,7 @@ def test_files_are_read_and_written_and_the_cache_is_told(block: int, tmp_path: 
     found = parsed(tmp_path, one)
     assert found.fixed["cache"] == run.facts["cache"] in OF_CACHE
     assert found.figures[1].name == f"reading, {OF_CACHE[run.facts['cache']]}"
-    assert LEADER_BYTES not in found.told.values  # all ranks are on one machine: nothing proves a path
+    assert LEADER_BYTES not in found.values  # all ranks are on one machine: nothing proves a path
 
 
 def test_of_files_that_stay_in_memory_the_cache_is_told_to_be_kept(tmp_path: Path):
@@ -153,7 +153,7 @@ def test_a_byte_that_was_changed_meanwhile_fails_the_cell(tmp_path: Path):
     assert files, said
     assert running.returncode == 1, said
     one = SharedDataStart(block=block, blocks=blocks, ranks=2, path=str(shared), file_system="any")
-    failed = parsed(tmp_path, one).told.failed
+    failed = parsed(tmp_path, one).failed
     assert failed is not None
     assert failed.is_wrong
     assert f"wrong blocks is {len(files)}.0, expected 0.0" in failed.reason

@@ -10,7 +10,7 @@ import pytest
 from fabricbench.errors import UsageError
 from fabricbench.model import Metric
 from fabricbench.record.launch import KERNEL_RECORDS
-from fabricbench.workload.adapter import Parsed, Place, Start
+from fabricbench.workload.adapter import Place, Start, WorkloadResult
 from fabricbench.workload.shared_lu import SharedLuStart
 from fabricbench.workload.shared_raytrace import SharedRaytraceStart
 from support.applications import lab_of
@@ -24,7 +24,7 @@ def starts(kind: str, nodes: int = 4, **keys: Any) -> list[Start]:
     return starts_of(Start, {"workload": [{"kind": kind, **keys}]}, nodes)
 
 
-def parsed(directory: Path, start: Start, unit: str, *runs: dict[str, Any]) -> Parsed:
+def parsed(directory: Path, start: Start, unit: str, *runs: dict[str, Any]) -> WorkloadResult:
     header = {
         "type": "kernel_header",
         "schema": "fabricbench/kernel-record/1",
@@ -138,16 +138,16 @@ def test_lu_is_judged_by_the_median_rate_of_its_runs(tmp_path: Path):
         ("shared LU", "Gflop/s", 0.2),
         ("time", "s", 5000.0),
     ]
-    assert (found.told.metric, found.told.rate, found.told.failed) == (Metric.WORK_RATE, 0.2, None)
-    assert (found.told.values["pages_fetched"], found.told.values["residual"]) == (960.0, 0.5)
+    assert (found.metric, found.rate, found.failed) == (Metric.WORK_RATE, 0.2, None)
+    assert (found.values["pages_fetched"], found.values["residual"]) == (960.0, 0.5)
 
 
 def test_a_residual_that_is_too_large_fails_the_cell_with_its_reason(tmp_path: Path):
     run = {"mops": 100.0, "checks": [residual(17.0)], "values": {}}
     found = parsed(tmp_path, SharedLuStart(n=64, ranks=2), "floating point", run)
     assert found.figures == ()
-    assert found.told.failed is not None
-    assert "residual is 17.0, expected less than 16" in found.told.failed.reason
+    assert found.failed is not None
+    assert "residual is 17.0, expected less than 16" in found.failed.reason
 
 
 def test_another_image_fails_the_cell_with_its_reason(tmp_path: Path):
@@ -156,9 +156,9 @@ def test_another_image_fails_the_cell_with_its_reason(tmp_path: Path):
     found = parsed(
         tmp_path, SharedRaytraceStart(ranks=2), "rays traced", {"mops": 3.0, "checks": [wrong, right], "values": {}}
     )
-    assert found.told.failed is not None
-    assert found.told.failed.is_wrong
-    assert "image is 5.0, expected 7.0" in found.told.failed.reason
+    assert found.failed is not None
+    assert found.failed.is_wrong
+    assert "image is 5.0, expected 7.0" in found.failed.reason
 
 
 def test_limits_grow_with_the_work_and_with_a_slower_network():

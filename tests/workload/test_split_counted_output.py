@@ -53,8 +53,8 @@ def test_of_an_output_that_was_cut_or_broken_ranks_may_lack(tmp_path: Path, monk
     (tmp_path / "stdout.log").write_text(rank_line(0, 6) + "time 1\n" + "middle line\n" * 5000)
     found = start().parse(Output(tmp_path, tmp_path / "stdout.log", tmp_path / "stderr.log"))
     assert found is not None
-    assert found.told.found is not None
-    assert found.told.found.may_lack
+    assert found.found is not None
+    assert found.found.may_lack
 
 
 def test_processes_say_of_how_many_they_are_where_the_starter_tells(monkeypatch: pytest.MonkeyPatch):
@@ -74,4 +74,4 @@ def test_of_a_long_output_whole_lines_of_both_ends_are_read(tmp_path: Path, monk
     found = adapter.read_output(tmp_path / "long")
     assert len(found) < 5000
     assert set(found.splitlines()) == {"time 1", "middle line", "last"}
-    assert parsed(tmp_path, start(), "time 1\n" + "middle line\n" * 5000).told.failed is None
+    assert parsed(tmp_path, start(), "time 1\n" + "middle line\n" * 5000).failed is None

@@ -10,7 +10,7 @@ import pytest
 from fabricbench.campaign.plan import plan_run
 from fabricbench.campaign.specification import Campaign
 from fabricbench.errors import UsageError
-from fabricbench.workload.adapter import Parsed, Place
+from fabricbench.workload.adapter import Place, WorkloadResult
 from fabricbench.workload.known_models import KNOWN_MODELS
 from fabricbench.workload.training_step import TrainingStepStart
 from support.applications import campaign, lab_of
@@ -56,7 +56,7 @@ def run_line(repetition: int, step_seconds: float, wrong: int = 0) -> dict[str, 
     }
 
 
-def parsed(directory: Path, *runs: dict[str, Any]) -> Parsed:
+def parsed(directory: Path, *runs: dict[str, Any]) -> WorkloadResult:
     return parsed_by(TrainingStepStart(dp=2, ranks=2), directory, HEADER, *runs)
 
 
@@ -195,16 +195,16 @@ def test_the_median_rate_of_its_runs_is_what_it_is_judged_by(tmp_path: Path):
         ("time of a step", "s", 0.2),
         ("exposed communication", "%", 50.0),
     ]
-    assert found.told.values["computing_seconds"] == 0.1
-    assert found.told.values["gradient_bytes"] == 1e6
+    assert found.values["computing_seconds"] == 0.1
+    assert found.values["gradient_bytes"] == 1e6
     assert found.fixed == {"instruction set": "x86-64", "scaled": "nothing"}
 
 
 def test_a_wrong_gradient_is_a_failed_cell_with_its_reason(tmp_path: Path):
     found = parsed(tmp_path, run_line(0, 0.1), run_line(1, 0.1, wrong=3))
     assert found.figures == ()
-    assert found.told.failed is not None
-    assert "repetition 1 gave a wrong result: wrong gradients is 3" in found.told.failed.reason
+    assert found.failed is not None
+    assert "repetition 1 gave a wrong result: wrong gradients is 3" in found.failed.reason
 
 
 def test_a_limit_grows_with_the_work_and_with_a_slower_network():

@@ -27,9 +27,16 @@ from fabricbench.record.probe_plan import (
     plan_beside,
 )
 from fabricbench.record.reading import Record, read_record
-from fabricbench.record.workload_cells import Failed, LaunchOfWorkload, RanksFound, Told, WorkloadPart, record_of
+from fabricbench.record.workload_cells import (
+    Failed,
+    LaunchOfWorkload,
+    RanksFound,
+    WorkloadPart,
+    WorkloadResult,
+    record_of,
+)
 from fabricbench.testbed.model import Mpi
-from fabricbench.workload.adapter import NODE_OF_RANK_0, Output, Parsed, Place
+from fabricbench.workload.adapter import NODE_OF_RANK_0, Output, Place
 from fabricbench.workload.adapter import Start as WorkloadStart
 from fabricbench.workload.counted import AROUND, read_around
 
@@ -165,39 +172,39 @@ class WorkloadLaunch:
         code = read_around(directory / AROUND).exit_code
         is_at_end = code is None or self._workload.is_success(code)
         try:
-            parsed = self._workload.parse(_output(directory))
-            if parsed is None:
+            result = self._workload.parse(_output(directory))
+            if result is None:
                 return None
-            kernel = parsed.kernel
+            kernel = result.kernel
             return Written(
-                record_of(parsed.told, self._launch),
-                self._part(parsed),
+                record_of(result, self._launch),
+                self._part(result),
                 None if kernel is None else KernelPart(header=kernel.header, runs=tuple(kernel.runs)),
                 is_at_end,
-                parsed.told.found,
+                result.found,
             )
         except Exception as error:  # noqa: BLE001 - an adapter is anybody's, and so is what it reads
             return Written(record_of(self._unread(error), self._launch), is_at_end=is_at_end)
 
-    def _unread(self, error: Exception) -> Told:
+    def _unread(self, error: Exception) -> WorkloadResult:
         reason = f"what it wrote cannot be read: {type(error).__name__}: {error}"
         figure = self._workload.figure
         seconds = (UNREAD_SECONDS,)
         failed = Failed(reason, is_wrong=False)
-        return Told(program=self._workload.name, seconds=seconds, metric=figure.metric, failed=failed)
+        return WorkloadResult(program=self._workload.name, seconds=seconds, metric=figure.metric, failed=failed)
 
-    def _part(self, parsed: Parsed) -> WorkloadPart:
+    def _part(self, result: WorkloadResult) -> WorkloadPart:
         return WorkloadPart(
             kind=self._workload.kind,
             name=self._workload.name,
             ranks=self._workload.ranks,
             parameters=self._workload.parameters,
-            figures=parsed.figures,
-            checks=parsed.checks,
-            communication_share=parsed.communication_share,
-            fixed=dict(parsed.fixed),
+            figures=result.figures,
+            checks=result.checks,
+            communication_share=result.communication_share,
+            fixed=dict(result.fixed),
             definition=dict(self._workload.definition),
-            jobs=parsed.jobs,
+            jobs=result.jobs,
         )
 
 

@@ -6,7 +6,7 @@ from fabricbench.exchange.imported import Imported, ImportedLoad
 from fabricbench.model import Layer, Metric, Receive
 from fabricbench.record.probe_plan import PlanProbe
 from fabricbench.record.reading import Record
-from fabricbench.record.workload_cells import LaunchOfWorkload, Measures, Told, WorkloadPart, record_of
+from fabricbench.record.workload_cells import LaunchOfWorkload, Measures, WorkloadPart, WorkloadResult, record_of
 from fabricbench.workload.adapter import launch_name, named
 
 NOT_TOLD_SECONDS = 1.0
@@ -31,7 +31,7 @@ def load_record(load: ImportedLoad, imported: Imported, launch_id: str, fabric: 
     if why is not None:
         raise ValueError(why)
     is_time = figure.metric.is_time
-    told = Told(
+    result = WorkloadResult(
         program=f"{imported.program} {imported.version}",
         mpi_library=imported.mpi_library or None,
         started_unix_ns=imported.started_unix_ns if load.started_unix_ns is None else load.started_unix_ns,
@@ -58,17 +58,17 @@ def load_record(load: ImportedLoad, imported: Imported, launch_id: str, fabric: 
         parameters=parameters,
         figures=(figure,),
     )
-    record = record_of(told, LaunchOfWorkload(launch_id, fabric, probe))
-    _tell_no_more(record, told, load)
+    record = record_of(result, LaunchOfWorkload(launch_id, fabric, probe))
+    _tell_no_more(record, result, load)
     return record, part
 
 
-def _tell_no_more(record: Record, told: Told, load: ImportedLoad) -> None:
+def _tell_no_more(record: Record, result: WorkloadResult, load: ImportedLoad) -> None:
     """Let a record say how long its program ran, and until when, as far as the text tells."""
     figure, cell = load.figure, record.cells[0]
     lasted = load.seconds or (figure.value if figure.kind is Measures.RUN_TIME else 0.0)
     if cell.end is not None:
         cell.end = cell.end.model_copy(update={"seconds": lasted})
     if record.footer is not None:
-        ended = told.finished_unix_ns or (told.started_unix_ns or 0) + round(lasted * 1e9)
+        ended = result.finished_unix_ns or (result.started_unix_ns or 0) + round(lasted * 1e9)
         record.footer = record.footer.model_copy(update={"finished_unix_ns": ended})

@@ -1,7 +1,7 @@
 """What a workload's program told, as the record of a launch: its run is a cell, its repetitions are the samples. Pure.
 
 So that whatever compares cells compares kernels and applications. A run whose result is wrong is a failed cell, with the reason,
-and is never compared; its times are kept. What a kernel of ours recorded of itself (`kernel_lines`) comes in by `as_record`.
+and is never compared; its times are kept. What a kernel of ours recorded of itself (`kernel_lines`) comes in by `result_of_kernel`.
 """
 
 from __future__ import annotations
@@ -201,13 +201,16 @@ class RanksFound:
 
 
 @dataclass(frozen=True)
-class Told:
-    """What a program told of one launch, brought into one shape.
+class WorkloadResult:
+    """What a program told of one launch, brought into one shape: of it come the record of the launch and what is kept beside it.
 
     `seconds` has the time of each repetition. Of a rate `rate` is the figure and `seconds` how long the program ran; a time that is
     a figure which the program printed is `printed_seconds` as well, for no clock of ours measured it: it may be less than a
     nanosecond. `printed_step` is what the last printed digit of either counts. `damage` says what is not whole; without
     any the program came to its end. `values` are further numbers of the cell.
+
+    `figures` has the primary one first; none where the run failed. `checks` must hold, and what is `fixed` must be the same on all
+    fabrics: what -> fact. `kernel` is the record of a program of ours, `jobs` what became of those of a farm.
     """
 
     program: str
@@ -231,6 +234,12 @@ class Told:
     other_hosts: Mapping[str, Mapping[str, InterfaceBytes]] = field(default_factory=dict)
     found: RanksFound | None = None
     """None where nobody tells of ranks but the record itself."""
+    figures: tuple[FigureFound, ...] = ()
+    checks: tuple[CheckFound, ...] = ()
+    communication_share: float | None = None
+    fixed: Mapping[str, str] = field(default_factory=dict)
+    kernel: KernelRecord | None = None
+    jobs: FarmJobs | None = None
 
 
 @dataclass(frozen=True)
@@ -242,38 +251,32 @@ class LaunchOfWorkload:
     probe: PlanProbe
 
 
-def record_of(told: Told, launch: LaunchOfWorkload) -> Record:
+def record_of(result: WorkloadResult, launch: LaunchOfWorkload) -> Record:
     """Return the launch's record; ValueError or OverflowError where a number of it is none that can be stored."""
-    record = Record(header=_header(told, launch) if told.has_started else None, damage=list(told.damage))
-    if not told.has_started or told.damage or not told.seconds:
+    record = Record(header=_header(result, launch) if result.has_started else None, damage=list(result.damage))
+    if not result.has_started or result.damage or not result.seconds:
         return record
-    cell = _cell(told, launch)
+    cell = _cell(result, launch)
     record.cells.append(cell)
-    lasted_ns = round(sum(told.seconds) * 1e9)
+    lasted_ns = round(sum(result.seconds) * 1e9)
     record.footer = Footer(
-        finished_unix_ns=told.finished_unix_ns or (told.started_unix_ns or 0) + lasted_ns,
+        finished_unix_ns=result.finished_unix_ns or (result.started_unix_ns or 0) + lasted_ns,
         cells=1,
         failed=int(cell.failed is not None),
     )
     return record
 
 
-def as_record(
-    kernel: KernelRecord, launch: LaunchOfWorkload, interfaces: Mapping[str, InterfaceBytes] | None = None
-) -> Record:
-    """Return the record of a kernel's launch. `interfaces` is what was counted around a program that does not count."""
-    return record_of(told_by_kernel(kernel, interfaces), launch)
-
-
-def told_by_kernel(kernel: KernelRecord, interfaces: Mapping[str, InterfaceBytes] | None = None) -> Told:
-    """Return what a kernel recorded of itself in the shape that all workloads share."""
+def result_of_kernel(kernel: KernelRecord, interfaces: Mapping[str, InterfaceBytes] | None = None) -> WorkloadResult:
+    """Return what a kernel recorded of itself; `interfaces` is what was counted around a program that does not count."""
     header, runs = kernel.header, kernel.runs
     if header is None:
-        return Told("", has_started=False, damage=kernel.damage)
+        return WorkloadResult("", has_started=False, damage=kernel.damage)
     wrong = next((run for run in runs if not run.verified), None)
     profiles = [run.profile for run in runs if run.profile is not None]
     is_whole = kernel.is_complete and bool(runs)
-    return Told(
+    values = _values(runs)
+    return WorkloadResult(
         program=f"{header.program} {header.program_version}",
         mpi_library=header.mpi_library,
         ranks=header.ranks,
@@ -281,7 +284,7 @@ def told_by_kernel(kernel: KernelRecord, interfaces: Mapping[str, InterfaceBytes
         started_unix_ns=header.started_unix_ns,
         finished_unix_ns=kernel.footer.finished_unix_ns if kernel.footer is not None else None,
         seconds=tuple(run.seconds for run in runs) if is_whole else (),
-        values=_values(runs),
+        values=values,
         bytes_of_sample=round(median(_bytes_sent(run) for run in runs)) if runs else 0,
         messages=sum(_messages(run) for run in runs),
         failed=None
@@ -294,30 +297,45 @@ def told_by_kernel(kernel: KernelRecord, interfaces: Mapping[str, InterfaceBytes
             for host in {host: None for profile in profiles for host in profile.other_hosts}
         },
         found=RanksFound(header.rank_count, tuple(one.rank for one in header.ranks), mpi_library=header.mpi_library),
+        checks=tuple(
+            CheckFound(name=check.name, holds=check.holds, found=f"{check.found}", needed=check.needed)
+            for run in runs[:1]
+            for check in run.checks
+        ),
+        communication_share=values.get(COMMUNICATION_SHARE),
+        fixed=_fixed(kernel),
+        kernel=kernel,
     )
 
 
-def _header(told: Told, launch: LaunchOfWorkload) -> Header:
+def _fixed(kernel: KernelRecord) -> dict[str, str]:
+    """Return what is to be the same on all fabrics: the instruction set, and what the program computed with."""
+    levels = kernel.header.processor_levels if kernel.header is not None else ()
+    facts = kernel.runs[0].facts if kernel.runs else {}
+    return {**({"instruction set": ", ".join(dict.fromkeys(levels))} if levels else {}), **facts}
+
+
+def _header(result: WorkloadResult, launch: LaunchOfWorkload) -> Header:
     return Header(
         launch_id=launch.launch_id,
         fabric=launch.fabric,
-        probe_version=told.program,
-        mpi_library=told.mpi_library or "not told",
-        started_unix_ns=told.started_unix_ns or 0,
-        ranks=told.ranks,
+        probe_version=result.program,
+        mpi_library=result.mpi_library or "not told",
+        started_unix_ns=result.started_unix_ns or 0,
+        ranks=result.ranks,
         clock=ClockInfo(
             name="the program's own",
-            resolution_ns=told.clock_resolution_ns or 1.0,
+            resolution_ns=result.clock_resolution_ns or 1.0,
             overhead_ns=0.0,
             loop_floor_ns=0.0,
         ),
     )
 
 
-def _cell(told: Told, launch: LaunchOfWorkload) -> CellRecord:
+def _cell(result: WorkloadResult, launch: LaunchOfWorkload) -> CellRecord:
     probe = launch.probe
-    seconds = np.array([round(decimal_product(each, 1e9)) for each in told.seconds], dtype=np.uint64)
-    is_rate = told.metric is Metric.WORK_RATE
+    seconds = np.array([round(decimal_product(each, 1e9)) for each in result.seconds], dtype=np.uint64)
+    is_rate = result.metric is Metric.WORK_RATE
     record = CellRecord(
         Cell(
             id=probe.id,
@@ -325,48 +343,48 @@ def _cell(told: Told, launch: LaunchOfWorkload) -> CellRecord:
             pattern=probe.pattern,
             message_bytes=probe.message_bytes,
             receive=probe.receive,
-            metric=told.metric if is_rate else metric_of(probe.pattern),
+            metric=result.metric if is_rate else metric_of(probe.pattern),
             ranks=probe.ranks,
-            bytes_per_sample=told.bytes_of_sample,
+            bytes_per_sample=result.bytes_of_sample,
             parameters=probe.parameters,
         ),
         [Batch(Phase.MEASURED, 0, seconds, None)],
     )
-    if told.failed is not None:
+    if result.failed is not None:
         record.failed = CellFailed(
             cell=probe.id,
             layer=probe.layer,
             pattern=probe.pattern,
             message_bytes=probe.message_bytes,
-            code=FailureCode.CORRUPTED if told.failed.is_wrong else FailureCode.ERROR,
-            reason=told.failed.reason,
-            values={name: value for name, value in told.values.items() if math.isfinite(value)},
-            interfaces=dict(told.interfaces),
-            begin_unix_ns=told.started_unix_ns,
-            end_unix_ns=told.finished_unix_ns,
+            code=FailureCode.CORRUPTED if result.failed.is_wrong else FailureCode.ERROR,
+            reason=result.failed.reason,
+            values={name: value for name, value in result.values.items() if math.isfinite(value)},
+            interfaces=dict(result.interfaces),
+            begin_unix_ns=result.started_unix_ns,
+            end_unix_ns=result.finished_unix_ns,
         )
         return record
-    printed_ns = None if told.printed_seconds is None else decimal_product(told.printed_seconds, 1e9)
-    endless = next((name for name, value in told.values.items() if not math.isfinite(value)), None)
+    printed_ns = None if result.printed_seconds is None else decimal_product(result.printed_seconds, 1e9)
+    endless = next((name for name, value in result.values.items() if not math.isfinite(value)), None)
     if endless is not None:
-        raise ValueError(f"{endless} is {told.values[endless]:g}, which is no finite number")
-    figure = told.rate if is_rate else printed_ns
+        raise ValueError(f"{endless} is {result.values[endless]:g}, which is no finite number")
+    figure = result.rate if is_rate else printed_ns
     of_figure = {FIGURE_OF_MERIT: figure} if figure is not None else {}
-    step = told.printed_step if figure is not None else None
+    step = result.printed_step if figure is not None else None
     record.end = CellEnd(
         cell=probe.id,
         stop=StopReason.COUNT,
         warmup=0,
-        measured=len(told.seconds),
-        seconds=sum(told.seconds),
-        sent=told.messages,
-        verified=len(told.seconds),
-        values={**told.values, **of_figure},
-        interfaces=dict(told.interfaces),
-        other_hosts={host: dict(counters) for host, counters in told.other_hosts.items()},
+        measured=len(result.seconds),
+        seconds=sum(result.seconds),
+        sent=result.messages,
+        verified=len(result.seconds),
+        values={**result.values, **of_figure},
+        interfaces=dict(result.interfaces),
+        other_hosts={host: dict(counters) for host, counters in result.other_hosts.items()},
         printed_step=step if step is None or is_rate else decimal_product(step, 1e9),
-        begin_unix_ns=told.started_unix_ns,
-        end_unix_ns=told.finished_unix_ns,
+        begin_unix_ns=result.started_unix_ns,
+        end_unix_ns=result.finished_unix_ns,
     )
     return record
 

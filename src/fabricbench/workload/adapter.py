@@ -30,12 +30,10 @@ from typing import Annotated, Any, ClassVar, Literal, Protocol
 from pydantic import BeforeValidator, Field
 
 from fabricbench.model import Model, Pattern
-from fabricbench.record.farm_jobs import FarmJobs
 from fabricbench.record.integrity import opened_file
-from fabricbench.record.kernel_lines import KernelRecord
 from fabricbench.record.lines import InterfaceBytes, RankInfo
 from fabricbench.record.reading import Damage
-from fabricbench.record.workload_cells import CheckFound, Failed, Figure, FigureFound, Measures, RanksFound, Told
+from fabricbench.record.workload_cells import Failed, Figure, Measures, RanksFound, WorkloadResult
 from fabricbench.testbed.model import Fabric
 from fabricbench.workload.counted import AROUND, BEGUN, MPI_LINE, RANK_LINE, TRAFFIC_LINE, read_around
 from fabricbench.workload.pace import SLOWNESS, Pace
@@ -110,23 +108,6 @@ class Output:
     directory: Path
     stdout: Path
     stderr: Path
-
-
-@dataclass(frozen=True)
-class Parsed:
-    """What a launch told: `told` becomes its record and its cell, the rest is kept beside it.
-
-    `figures` has the primary one first; none where the run failed. `kernel` is the record of a program of ours, `jobs` what became
-    of those of a farm.
-    """
-
-    told: Told
-    figures: tuple[FigureFound, ...] = ()
-    checks: tuple[CheckFound, ...] = ()
-    communication_share: float | None = None
-    fixed: Mapping[str, str] = field(default_factory=dict)
-    kernel: KernelRecord | None = None
-    jobs: FarmJobs | None = None
 
 
 class Start(Model, ABC):
@@ -218,7 +199,7 @@ class Start(Model, ABC):
         return (output.stdout,)
 
     @abstractmethod
-    def parse(self, output: Output) -> Parsed | None:
+    def parse(self, output: Output) -> WorkloadResult | None:
         """Return what the program told; None where it told nothing. Whatever it raises makes a failed cell."""
 
     @property
@@ -343,7 +324,7 @@ def read_output(path: Path) -> str:
         return ""
 
 
-def told_outside(
+def result_of_external(
     program: str,
     ranks: int,
     output: Output,
@@ -354,17 +335,18 @@ def told_outside(
     failed: Failed | None = None,
     values: Mapping[str, float] | None = None,
     is_over_mpi: bool = True,
-) -> Told:
+    about: ToldAround | None = None,
+) -> WorkloadResult:
     """Return what is known of a program that was `counted.wrapped` and whose primary figure is `value` (a time in seconds).
 
     `printed_step` is what the last digit that was printed of it counts; None where nobody knows.
 
     None, or a reason in `failed`, makes a failed cell; a program that nobody saw come to its end makes no whole record. Whether the
     processes were its ranks, each once, is asked where the launch is stored; `is_over_mpi` says that they talk over the MPI.
+    `about` is what its stdout holds, where that has been read.
     """
     around = read_around(output.directory / AROUND)
-    text = read_output(output.stdout)
-    about = split_counted_output(text)
+    about = about or split_counted_output(read_output(output.stdout))
     begin, end = around.started_unix_ns, around.finished_unix_ns
     lasted = max((end or 0) - (begin or 0), 1) * 1e-9
     is_time = figure.metric.is_time
@@ -372,7 +354,7 @@ def told_outside(
     why = f"it told no {figure.name}" if value is None else figure.why_not(value)
     if why is not None:
         failed, value = failed or Failed(why, is_wrong=False), None
-    return Told(
+    return WorkloadResult(
         program=program,
         mpi_library=about.mpi_library,
         ranks=about.all_of(ranks),

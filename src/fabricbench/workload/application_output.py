@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,10 +22,11 @@ from fabricbench.record.workload_cells import (
     CheckFound,
     Failed,
     FigureFound,
+    WorkloadResult,
     file_fact,
 )
 from fabricbench.workload import counted
-from fabricbench.workload.adapter import Output, Parsed, program_lines, read_output, split_counted_output, told_outside
+from fabricbench.workload.adapter import Output, program_lines, read_output, result_of_external, split_counted_output
 from fabricbench.workload.application import COMMUNICATION, DURATION, Application, FigureTable, quoted
 from fabricbench.workload.counted import BEGUN, CLOCKS_APART
 from fabricbench.workload.printed_number import (
@@ -89,7 +91,7 @@ class Reading:
         self._texts: dict[str, str] = {}
         self._told = split_counted_output(read_output(output.stdout))
 
-    def parsed(self) -> Parsed:
+    def result(self) -> WorkloadResult:
         """Return all of it; whatever is missing is the reason of a failed cell, never an exception."""
         checks = [*self._successes(), *self._verified()]
         figures, problems = self._figures()
@@ -104,7 +106,7 @@ class Reading:
         share = next((one.value / WHOLE_PERCENT for one in figures if one.name == COMMUNICATION), None)
         values = {f"{OF_FIGURE}{one.name}": one.value for one in figures[1:] if one.name != COMMUNICATION}
         primary = self._application.figure_of(self._application.figure[0])
-        told = told_outside(
+        result = result_of_external(
             self._application.name,
             self._ranks,
             self._output,
@@ -114,10 +116,11 @@ class Reading:
             failed=failed,
             values=values | ({} if share is None else {COMMUNICATION_SHARE: share}),
             is_over_mpi=self._application.transport is Transport.MPI,
+            about=self._told,
         )
-        return Parsed(
-            told=told,
-            figures=tuple(figures) if told.failed is None else (),
+        return replace(
+            result,
+            figures=tuple(figures) if result.failed is None else (),
             checks=tuple(checks),
             communication_share=share,
             fixed=self._fixed(),

@@ -12,12 +12,11 @@ from typing import ClassVar, Literal
 
 from fabricbench.errors import EnvironmentLacks
 from fabricbench.native import native_file
-from fabricbench.record.workload_cells import Figure
+from fabricbench.record.workload_cells import Figure, WorkloadResult
 from fabricbench.workload import counted, transports
 from fabricbench.workload.adapter import (
     Output,
     Parameters,
-    Parsed,
     Place,
     Start,
     launch_name,
@@ -167,12 +166,12 @@ class CommandStart(Start):
         """Tell by the exit codes that it may end with."""
         return exit_code in self.application.success.exit_codes
 
-    def parse(self, output: Output) -> Parsed | None:
+    def parse(self, output: Output) -> WorkloadResult | None:
         """Return what the output holds of figures, success and numbers to be verified."""
         around = counted.read_around(output.directory / counted.AROUND)
         if not output.stdout.exists() or (around.exit_code is None and not output.stdout.stat().st_size):
             return None
-        return Reading(self.application, self.ranks, output, around).parsed()
+        return Reading(self.application, self.ranks, output, around).result()
 
     def beyond(self) -> Iterator[str]:
         """Yield the command: any program at all."""

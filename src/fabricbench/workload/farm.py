@@ -59,14 +59,13 @@ from fabricbench.record.workload_cells import (
     Figure,
     FigureFound,
     RanksFound,
-    Told,
+    WorkloadResult,
 )
 from fabricbench.workload.adapter import (
     Kind,
     LeftOut,
     Output,
     Parameters,
-    Parsed,
     Place,
     Ranks,
     Seats,
@@ -278,10 +277,10 @@ class FarmStart(Start):
         """Return its record, which grows with each job."""
         return (output.directory / RECORD,)
 
-    def parse(self, output: Output) -> Parsed | None:
+    def parse(self, output: Output) -> WorkloadResult | None:
         """Return its record: how long it took, and what became of its jobs."""
         path = output.directory / RECORD
-        return _parsed(read_farm_record(path), self.farm) if path.exists() else None
+        return _result(read_farm_record(path), self.farm) if path.exists() else None
 
     @property
     def native_programs(self) -> tuple[str, ...]:
@@ -342,11 +341,11 @@ class FarmTable(WorkloadTable, Farm):
         return {"input_size": size}
 
 
-def _parsed(record: FarmRecord, farm: Farm) -> Parsed:
+def _result(record: FarmRecord, farm: Farm) -> WorkloadResult:
     """Return what a farm's record tells. One of which no job is done has failed; one that is cut short says how many are."""
     header, footer = record.header, record.footer
     if header is None:
-        return Parsed(Told(PROGRAM, has_started=False, damage=record.damage))
+        return WorkloadResult(PROGRAM, has_started=False, damage=record.damage)
     is_whole = footer is not None and not record.damage
     figures = _figures(record) if is_whole and record.done else ()
     values = {f"{OF_FIGURE}{one.name}": one.value for one in figures[1:]}
@@ -357,7 +356,7 @@ def _parsed(record: FarmRecord, farm: Farm) -> Parsed:
             f"none of {count(header.jobs, 'job')} was done; {times} of {footer.attempts} attempts: {why}",
             is_wrong=False,
         )
-    told = Told(
+    return WorkloadResult(
         program=f"{header.program} {header.program_version}",
         mpi_library=header.mpi_library,
         ranks=header.ranks,
@@ -370,9 +369,10 @@ def _parsed(record: FarmRecord, farm: Farm) -> Parsed:
         damage=record.damage,
         interfaces=footer.interfaces if footer is not None else {},
         found=RanksFound(len(header.ranks), mpi_library=header.mpi_library),
-    )
-    return Parsed(
-        told=told, figures=figures, checks=tuple(_checks(record)), fixed=_fixed(record, farm), jobs=record.jobs
+        figures=figures,
+        checks=tuple(_checks(record)),
+        fixed=_fixed(record, farm),
+        jobs=record.jobs,
     )
 
 

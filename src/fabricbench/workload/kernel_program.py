@@ -17,14 +17,13 @@ from fabricbench.native import native_file
 from fabricbench.record.kernel_lines import KernelRecord, KernelRun, read_kernel_record
 from fabricbench.record.launch import KERNEL_RECORDS
 from fabricbench.record.workload_cells import (
-    COMMUNICATION_SHARE,
     OF_FIGURE,
-    CheckFound,
     Figure,
     FigureFound,
-    told_by_kernel,
+    WorkloadResult,
+    result_of_kernel,
 )
-from fabricbench.workload.adapter import Output, Parsed, Place
+from fabricbench.workload.adapter import Output, Place
 from fabricbench.workload.parameters import ParametricStart
 
 VERIFIED, WRONG = 0, 1
@@ -79,54 +78,31 @@ class KernelProgramStart(ParametricStart):
         """Return its record."""
         return (output.directory / KERNEL_RECORDS,)
 
-    def parse(self, output: Output) -> Parsed | None:
+    def parse(self, output: Output) -> WorkloadResult | None:
         """Return its record: its figures, and of a wrong result the reason."""
         path = output.directory / KERNEL_RECORDS
-        return self._parsed(read_kernel_record(path)) if path.exists() else None
+        return self._result(read_kernel_record(path)) if path.exists() else None
 
     @property
     def native_programs(self) -> tuple[str, ...]:
         """The one that it is."""
         return (self.program,)
 
-    def _parsed(self, kernel: KernelRecord) -> Parsed:
-        told = told_by_kernel(kernel)
-        runs = kernel.runs if told.seconds and told.failed is None else []
+    def _result(self, kernel: KernelRecord) -> WorkloadResult:
+        result = result_of_kernel(kernel)
+        runs = kernel.runs if result.seconds and result.failed is None else []
         figures = list(self.figures(runs)) if runs else []
-        told = replace(
-            told,
+        return replace(
+            result,
             metric=Metric.WORK_RATE,
             rate=figures[0].value if figures else None,
             # Of a rate this is how long the program ran: one sample, however often it was repeated.
-            seconds=(sum(told.seconds),) if told.seconds else (),
-            bytes_of_sample=told.bytes_of_sample * len(told.seconds),
+            seconds=(sum(result.seconds),) if result.seconds else (),
+            bytes_of_sample=result.bytes_of_sample * len(result.seconds),
             values={
-                **told.values,
+                **result.values,
                 **{f"{OF_FIGURE}{figure.name}": figure.value for figure in figures[1:]},
                 **dict(self.facts(runs) if runs else ()),
             },
-        )
-        return Parsed(
-            told=told,
             figures=tuple(figures),
-            checks=checks_of(kernel),
-            communication_share=told.values.get(COMMUNICATION_SHARE),
-            fixed=fixed_by(kernel),
-            kernel=kernel,
         )
-
-
-def checks_of(kernel: KernelRecord) -> tuple[CheckFound, ...]:
-    """Return the checks of a record's first run."""
-    return tuple(
-        CheckFound(name=check.name, holds=check.holds, found=f"{check.found}", needed=check.needed)
-        for run in kernel.runs[:1]
-        for check in run.checks
-    )
-
-
-def fixed_by(kernel: KernelRecord) -> dict[str, str]:
-    """Return what is to be the same on all fabrics: the instruction set, and what the program computed with."""
-    levels = kernel.header.processor_levels if kernel.header is not None else ()
-    facts = kernel.runs[0].facts if kernel.runs else {}
-    return {**({"instruction set": ", ".join(dict.fromkeys(levels))} if levels else {}), **facts}

@@ -30,7 +30,7 @@ from fabricbench.native import native_file
 from fabricbench.record.kernel_lines import KernelRecord
 from fabricbench.record.launch import KERNEL_RECORDS
 from fabricbench.record.lines import InterfaceBytes
-from fabricbench.record.workload_cells import COMMUNICATION_SHARE, Failed, Figure, FigureFound, told_by_kernel
+from fabricbench.record.workload_cells import Failed, Figure, FigureFound, WorkloadResult, result_of_kernel
 from fabricbench.testbed.model import WITHOUT_NUL
 from fabricbench.workload import counted
 from fabricbench.workload.adapter import (
@@ -38,7 +38,6 @@ from fabricbench.workload.adapter import (
     LeftOut,
     Output,
     Parameters,
-    Parsed,
     Place,
     Ranks,
     Seats,
@@ -50,7 +49,6 @@ from fabricbench.workload.adapter import (
     split_counted_output,
 )
 from fabricbench.workload.counted import CLOCKS_APART
-from fabricbench.workload.kernel_program import checks_of, fixed_by
 from fabricbench.workload.npb import (
     BENCHMARKS,
     CLASSES,
@@ -160,16 +158,16 @@ class KernelStart(Start):
         """Return what grows."""
         return (output.directory / KERNEL_RECORDS,) if self.is_own else (output.stdout,)
 
-    def parse(self, output: Output) -> Parsed | None:
+    def parse(self, output: Output) -> WorkloadResult | None:
         """Return its record."""
         path = output.directory / KERNEL_RECORDS if self.is_own else output.stdout
         if not path.exists() or not (self.is_own or path.stat().st_size):
             return None
         if self.is_own:
-            return _parsed(read_npb(path))
+            return _result(read_npb(path))
         around = counted.read_around(output.directory / counted.AROUND)
         carried = {name: InterfaceBytes(**each) for name, each in around.interfaces.items()}
-        return _of_others(_parsed(parse_official(read_output(path)), carried), path, around.lasted_seconds)
+        return _of_others(_result(parse_official(read_output(path)), carried), path, around.lasted_seconds)
 
     @property
     def native_programs(self) -> tuple[str, ...]:
@@ -233,39 +231,32 @@ class NpbTable(WorkloadTable):
         return is_named and (ranks is None or self.ranks == "all" or ranks in self.ranks)
 
 
-def _parsed(kernel: KernelRecord, interfaces: Mapping[str, InterfaceBytes] | None = None) -> Parsed:
-    told = told_by_kernel(kernel, interfaces)
-    runs = kernel.runs if told.seconds and told.failed is None else []
+def _result(kernel: KernelRecord, interfaces: Mapping[str, InterfaceBytes] | None = None) -> WorkloadResult:
+    result = result_of_kernel(kernel, interfaces)
+    runs = kernel.runs if result.seconds and result.failed is None else []
     rates = {"Mop/s total": "mops_total", "Mop/s a process": "mops_per_process"}
     figures = [SECONDS.found(median(run.seconds for run in runs))] if runs else []
     figures += [
-        FigureFound(name=name, unit="Mop/s", better="higher", value=told.values[value])
+        FigureFound(name=name, unit="Mop/s", better="higher", value=result.values[value])
         for name, value in rates.items()
-        if runs and value in told.values
+        if runs and value in result.values
     ]
-    return Parsed(
-        told=told,
-        figures=tuple(figures),
-        checks=checks_of(kernel),
-        communication_share=told.values.get(COMMUNICATION_SHARE),
-        fixed=fixed_by(kernel),
-        kernel=kernel,
-    )
+    return replace(result, figures=tuple(figures))
 
 
-def _of_others(parsed: Parsed, stdout: Path, lasted: float | None) -> Parsed:
+def _of_others(result: WorkloadResult, stdout: Path, lasted: float | None) -> WorkloadResult:
     """Return what an official program printed with what its processes said around it; no time of it is longer than it ran."""
     about = split_counted_output(read_output(stdout))
-    told = replace(parsed.told, other_hosts=about.other_hosts)
-    if told.found is not None:
-        told = replace(told, found=replace(about.found(is_cut=is_cut(stdout)), count=told.found.count))
-    printed, last_digit = sum(told.seconds), (told.clock_resolution_ns or 0.0) * 1e-9
+    result = replace(result, other_hosts=about.other_hosts)
+    if result.found is not None:
+        result = replace(result, found=replace(about.found(is_cut=is_cut(stdout)), count=result.found.count))
+    printed, last_digit = sum(result.seconds), (result.clock_resolution_ns or 0.0) * 1e-9
     if lasted is None or printed <= lasted * (1 + CLOCKS_APART) + last_digit:
-        return replace(parsed, told=told)
+        return result
     reason = (
         f"it printed {printed:g} s, and the launch that printed it took {lasted:.3g} s, which no time of it can exceed"
     )
-    return replace(parsed, told=replace(told, failed=told.failed or Failed(reason, is_wrong=False)), figures=())
+    return replace(result, failed=result.failed or Failed(reason, is_wrong=False), figures=())
 
 
 def _word(program: str) -> str:

@@ -16,8 +16,15 @@ from pydantic import AfterValidator, Field, model_validator
 from fabricbench.errors import EnvironmentLacks
 from fabricbench.quantity import Bytes, format_bytes
 from fabricbench.record.kernel_lines import KernelRun
-from fabricbench.record.workload_cells import COMMUNICATION_SHARE, LEADER_BYTES, Figure, FigureFound, Measures
-from fabricbench.workload.adapter import Output, Parsed, Place, Seats
+from fabricbench.record.workload_cells import (
+    COMMUNICATION_SHARE,
+    LEADER_BYTES,
+    Figure,
+    FigureFound,
+    Measures,
+    WorkloadResult,
+)
+from fabricbench.workload.adapter import Output, Place, Seats
 from fabricbench.workload.kernel_program import KernelProgramStart
 from fabricbench.workload.pace import Pace
 from fabricbench.workload.parameters import Argument, Instead, RankRule, Shown, declared
@@ -142,19 +149,19 @@ class SharedDataStart(KernelProgramStart):
         """Yield what must have crossed the interface of rank 0's node: no MPI carried it."""
         yield LEADER_BYTES, sum(run.values.get(LEADER_BYTES) or 0.0 for run in runs)
 
-    def parse(self, output: Output) -> Parsed | None:
+    def parse(self, output: Output) -> WorkloadResult | None:
         """Return its record without what it cannot tell.
 
         That is a share of MPI's in its time, which moves none of its data, and what must have crossed an interface where files are
         those of one machine.
         """
-        parsed = super().parse(output)
-        if parsed is None:
+        result = super().parse(output)
+        if result is None:
             return None
-        is_on_one_machine = len({info.host for info in parsed.told.ranks}) < 2
+        is_on_one_machine = len({info.host for info in result.ranks}) < 2
         unknown = {COMMUNICATION_SHARE, *((LEADER_BYTES,) if self.path is not None and is_on_one_machine else ())}
-        values = {name: value for name, value in parsed.told.values.items() if name not in unknown}
-        return replace(parsed, told=replace(parsed.told, values=values), communication_share=None)
+        values = {name: value for name, value in result.values.items() if name not in unknown}
+        return replace(result, values=values, communication_share=None)
 
     @property
     def moved_bytes(self) -> int:

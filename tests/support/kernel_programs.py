@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 from fabricbench.campaign.plan import plan_run
 from fabricbench.campaign.specification import campaign_of
 from fabricbench.record.launch import KERNEL_RECORDS
-from fabricbench.workload.adapter import Output, Start, WorkloadResult
+from fabricbench.workload.adapter import Output, WorkloadResult, WorkloadStart
 from support.applications import lab_of
 
-OneStart = TypeVar("OneStart", bound=Start)
+OneStart = TypeVar("OneStart", bound=WorkloadStart)
 
 
 def starts_of(kind: type[OneStart], tables: Mapping[str, Any], nodes: int = 4) -> list[OneStart]:
@@ -25,7 +25,9 @@ def starts_of(kind: type[OneStart], tables: Mapping[str, Any], nodes: int = 4) -
     return of_kind
 
 
-def parsed_by(start: Start, directory: Path, header: Mapping[str, Any], *runs: Mapping[str, Any]) -> WorkloadResult:
+def parsed_by(
+    start: WorkloadStart, directory: Path, header: Mapping[str, Any], *runs: Mapping[str, Any]
+) -> WorkloadResult:
     """Return what a start reads of a whole record: its header, its runs, and the footer that counts them."""
     verified = sum(run["verified"] for run in runs)
     footer = {"type": "kernel_footer", "finished_unix_ns": 2, "runs": len(runs), "verified": verified}

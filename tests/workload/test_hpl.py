@@ -142,7 +142,7 @@ def test_the_program_is_told_everything(tmp_path: Path, monkeypatch: pytest.Monk
     assert again[again.index("--blas") + 1] == "libsite.so"
     (named,) = starts(blas="/opt/blas.so")
     assert "/opt/blas.so" in named.tokens(place)
-    assert list(named.beyond()) == [f"{named.title}: every rank loads /opt/blas.so"]
+    assert list(named.external_commands()) == [f"{named.title}: every rank loads /opt/blas.so"]
 
 
 @pytest.mark.parametrize(

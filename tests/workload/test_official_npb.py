@@ -295,4 +295,6 @@ def test_an_official_program_is_counted_from_outside_and_what_it_prints_is_its_r
     assert "s, and the launch that printed it took" in shorter.failed.reason
     assert shorter.figures == ()
     assert [start.is_success(code) for code in (0, 1, None)] == [True, False, False]
-    assert list(start.beyond()) == [f"kernel {start.name}: a program cg.S.x or cg.S.4 of the folder {folder}"]
+    assert list(start.external_commands()) == [
+        f"kernel {start.name}: a program cg.S.x or cg.S.4 of the folder {folder}"
+    ]

@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError
 
 from fabricbench.campaign.members import Seats
 from fabricbench.record.workload_cells import Figure
-from fabricbench.workload.adapter import LeftOut, Output, Place, WorkloadResult
+from fabricbench.workload.adapter import Output, Place, Unseated, WorkloadResult
 from fabricbench.workload.pace import Pace
 from fabricbench.workload.parameters import (
     Argument,
@@ -86,7 +86,7 @@ def test_ranks_are_arranged_as_asked_or_as_usual():
     assert [(one.rows, one.columns) for one in starts(ranks=[2, 4])] == [(1, 2), (1, 4)]
     assert [(one.rows, one.columns, one.ranks) for one in starts(grid=["2x2", "2x1", "9x9"])] == [(2, 2, 4), (2, 1, 2)]
     (left_out,) = STENCIL.table.model_validate({"grid": "9x9"}).plan(Seats(lab_of(4)))
-    assert isinstance(left_out, LeftOut)
+    assert isinstance(left_out, Unseated)
 
 
 def test_names_have_what_tells_cells_apart_and_fields_of_one_short_name_together():

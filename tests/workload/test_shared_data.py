@@ -48,7 +48,7 @@ def test_all_nodes_read_the_inputs_of_nist_from_the_first():
     }
     assert one.native_programs == ("fabricbench-shared-data",)
     assert one.moved_bytes == 5 * 50_000_000
-    assert list(one.beyond()) == []
+    assert list(one.external_commands()) == []
 
 
 def test_it_is_a_workload_by_its_kind_too():
@@ -95,7 +95,7 @@ def test_of_a_path_all_ranks_are_clients_and_a_strangers_plan_must_be_trusted_wi
     assert (words["--path"], words["--file-system"]) == ("/nfs/scratch", "any")
     assert one.parameters["path"] == "/nfs/scratch"
     assert one.moved_bytes == 4 * 50_000_000
-    (said,) = one.beyond()
+    (said,) = one.external_commands()
     assert said.endswith("files are written and read in /nfs/scratch")
 
 

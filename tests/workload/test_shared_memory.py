@@ -10,7 +10,7 @@ import pytest
 from fabricbench.errors import UsageError
 from fabricbench.model import Metric
 from fabricbench.record.launch import KERNEL_RECORDS
-from fabricbench.workload.adapter import Place, Start, WorkloadResult
+from fabricbench.workload.adapter import Place, WorkloadResult, WorkloadStart
 from fabricbench.workload.shared_lu import SharedLuStart
 from fabricbench.workload.shared_raytrace import SharedRaytraceStart
 from support.applications import lab_of
@@ -20,11 +20,11 @@ from support.paces import FAST, SLOW
 KINDS = ("shared-lu", "shared-raytrace")
 
 
-def starts(kind: str, nodes: int = 4, **keys: Any) -> list[Start]:
-    return starts_of(Start, {"workload": [{"kind": kind, **keys}]}, nodes)
+def starts(kind: str, nodes: int = 4, **keys: Any) -> list[WorkloadStart]:
+    return starts_of(WorkloadStart, {"workload": [{"kind": kind, **keys}]}, nodes)
 
 
-def parsed(directory: Path, start: Start, unit: str, *runs: dict[str, Any]) -> WorkloadResult:
+def parsed(directory: Path, start: WorkloadStart, unit: str, *runs: dict[str, Any]) -> WorkloadResult:
     header = {
         "type": "kernel_header",
         "schema": "fabricbench/kernel-record/1",

@@ -16,7 +16,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import AfterValidator, Field, model_validator
 
 from fabricbench.record.manifest import PlannedLaunch
-from fabricbench.workload.adapter import Start
+from fabricbench.workload.adapter import WorkloadStart
 from fabricbench.workload.registry import AnyStart
 
 CLOSE_SECONDS = 600.0
@@ -76,7 +76,9 @@ class LaunchPlan(PlannedLaunch):
         return data
 
 
-def launch_of(fabric: str, cells: Iterable[int], estimated_seconds: float, workload: Start | None = None) -> LaunchPlan:
+def launch_of(
+    fabric: str, cells: Iterable[int], estimated_seconds: float, workload: WorkloadStart | None = None
+) -> LaunchPlan:
     """Return what every block starts once, as a launch of the first one in no order yet; `cells` are in the order of their ids."""
     return LaunchPlan(
         launch_id="-".join(filter(None, ("b00", fabric, workload.name if workload is not None else ""))),

@@ -36,8 +36,7 @@ from fabricbench.record.workload_cells import (
     record_of,
 )
 from fabricbench.testbed.model import Mpi
-from fabricbench.workload.adapter import NODE_OF_RANK_0, Output, Place
-from fabricbench.workload.adapter import Start as WorkloadStart
+from fabricbench.workload.adapter import NODE_OF_RANK_0, Output, Place, WorkloadStart
 from fabricbench.workload.counted import AROUND, read_around
 
 PROBE = "fabricbench-probe"

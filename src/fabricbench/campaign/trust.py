@@ -71,7 +71,7 @@ def check_trust(directory: RunDirectory, stored: StoredPlan, *, is_trusted: bool
 def beyond_this_installation(stored: StoredPlan) -> Iterator[str]:
     """Yield in words what a plan starts, sets or reaches that this installation would not by itself."""
     workloads = [launch.workload for launch in stored.plan.launches if launch.workload is not None]
-    yield from dict.fromkeys(line for workload in workloads for line in workload.beyond())
+    yield from dict.fromkeys(line for workload in workloads for line in workload.external_commands())
     for fabric in stored.plan.fabrics:
         for name, value in fabric.mpi_environment.items():
             yield f"fabric {fabric.name}: every rank gets {name}={quote(value)}"

@@ -18,7 +18,7 @@ from fabricbench.quantity import count
 from fabricbench.record.probe_plan import PlanProbe, Stopping
 from fabricbench.record.setup import Setup, setup_of, variant
 from fabricbench.testbed.model import Fabric, Testbed
-from fabricbench.workload.adapter import Place, Start, WorkloadTable
+from fabricbench.workload.adapter import Place, WorkloadStart, WorkloadTable
 from fabricbench.workload.pace import Pace
 
 
@@ -36,7 +36,7 @@ def plan_workloads(campaign: Campaign, testbed: Testbed, first_id: int) -> Workl
     probes: list[PlanProbe] = []
     halves: list[LaunchPlan] = []
     notes: list[str] = []
-    asked_by: dict[Setup, tuple[int, Start]] = {}
+    asked_by: dict[Setup, tuple[int, WorkloadStart]] = {}
     named_by: dict[str, PlanProbe] = {}
     different = _Different()
     for number, table in enumerate(campaign.workloads, start=1):
@@ -65,11 +65,11 @@ class _Different:
     """The starts that are planned so far, by what they run in the end: options of which the program has nothing change nothing."""
 
     def __init__(self) -> None:
-        self._known: list[tuple[object, Start, int]] = []
+        self._known: list[tuple[object, WorkloadStart, int]] = []
 
     def of(
-        self, starts: Iterable[Start], table: WorkloadTable, number: int, fabric: Fabric, notes: list[str]
-    ) -> Iterator[Start]:
+        self, starts: Iterable[WorkloadStart], table: WorkloadTable, number: int, fabric: Fabric, notes: list[str]
+    ) -> Iterator[WorkloadStart]:
         """Yield the starts of a table, of those that come to the same the first; UsageError where another table has it.
 
         What people name may be there by two names: it is judged by another figure, say.
@@ -101,13 +101,13 @@ def _asked_twice(table: WorkloadTable, number: int, what: str, first: int, *, is
     )
 
 
-def expected_seconds(start: Start, testbed: Testbed, fabric: Fabric) -> float:
+def expected_seconds(start: WorkloadStart, testbed: Testbed, fabric: Fabric) -> float:
     """Return how long a start takes on a fabric of a testbed; nodes that are no machines of their own share our processors."""
     processors = start.ranks if testbed.launcher.is_cluster else len(os.sched_getaffinity(0))
     return start.expected_seconds(Pace(line_rate_bit_s(fabric), min(start.ranks, processors)))
 
 
-def _refuse_what_no_memory_holds(start: Start, testbed: Testbed, what: str) -> None:
+def _refuse_what_no_memory_holds(start: WorkloadStart, testbed: Testbed, what: str) -> None:
     """Raise UsageError where all nodes are this machine, and it has less memory than the ranks need together."""
     if testbed.launcher.is_cluster:
         return
@@ -120,7 +120,7 @@ def _refuse_what_no_memory_holds(start: Start, testbed: Testbed, what: str) -> N
         )
 
 
-def _too_many_threads(start: Start, testbed: Testbed) -> Iterator[str]:
+def _too_many_threads(start: WorkloadStart, testbed: Testbed) -> Iterator[str]:
     """Yield that more threads are asked for than this machine has processors, where all nodes are this machine."""
     processors = len(os.sched_getaffinity(0))
     for name, threads in {} if testbed.launcher.is_cluster else start.threads_told.items():
@@ -151,9 +151,11 @@ def _fabrics(campaign: Campaign, testbed: Testbed, table: WorkloadTable, number:
     return having
 
 
-def _starts(campaign: Campaign, table: WorkloadTable, seats: Seats, number: int, notes: list[str]) -> Iterable[Start]:
+def _starts(
+    campaign: Campaign, table: WorkloadTable, seats: Seats, number: int, notes: list[str]
+) -> Iterable[WorkloadStart]:
     for one in table.plan(seats):
-        if isinstance(one, Start):
+        if isinstance(one, WorkloadStart):
             yield one
         elif one.is_all and campaign.unfit == "refuse":
             raise UsageError(
@@ -164,7 +166,7 @@ def _starts(campaign: Campaign, table: WorkloadTable, seats: Seats, number: int,
             notes.append(f"{one.what} is left out: {one.why}")
 
 
-def _probe(start: Start, number: int, seconds: float) -> PlanProbe:
+def _probe(start: WorkloadStart, number: int, seconds: float) -> PlanProbe:
     return PlanProbe(
         id=number,
         layer=Layer.MPI,

@@ -57,7 +57,7 @@ MOST_OF_A_NAME = 100
 """Letters of a start's name: it is part of the name of a launch's directory."""
 
 
-class Seats(Protocol):
+class RankSlots(Protocol):
     """The places of a testbed: rank i is on node i modulo the nodes, which fill up in turn."""
 
     number: int
@@ -68,7 +68,7 @@ class Seats(Protocol):
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class Unseated:
     """What was asked for and cannot be run here, and why. `is_all`: nothing of it is left."""
 
     what: str
@@ -110,7 +110,7 @@ class Output:
     stderr: Path
 
 
-class Start(Model, ABC):
+class WorkloadStart(Model, ABC):
     """What one launch starts: a program on so many ranks, on the first of the nodes and around again where they are more."""
 
     has_kinds: ClassVar[bool] = True
@@ -207,7 +207,7 @@ class Start(Model, ABC):
         """The programs of this installation that it starts, by name: every node must have the same build, at all levels of it."""
         return ()
 
-    def beyond(self) -> Iterator[str]:
+    def external_commands(self) -> Iterator[str]:
         """Yield in words what it starts that this installation would not by itself: what a stranger's plan must be trusted for."""
         yield from ()
 
@@ -219,7 +219,7 @@ class WorkloadTable(Model, ABC):
     kind: str
 
     @abstractmethod
-    def plan(self, seats: Seats) -> Iterator[Start | LeftOut]:
+    def plan(self, seats: RankSlots) -> Iterator[WorkloadStart | Unseated]:
         """Yield what is to be started, one for each cell, and what the testbed cannot seat."""
 
     @property
@@ -244,18 +244,18 @@ class Workload(Protocol):
         """What people write."""
 
     @property
-    def start(self) -> type[Start]:
+    def start(self) -> type[WorkloadStart]:
         """What a launch starts."""
 
 
 @dataclass(frozen=True)
-class Kind:
+class WorkloadKind:
     """A `Workload` as a value."""
 
     name: str
     summary: str
     table: type[WorkloadTable]
-    start: type[Start]
+    start: type[WorkloadStart]
 
 
 def _read_ranks(value: Any) -> Any:
@@ -272,8 +272,8 @@ Ranks = Annotated[Literal["all"] | tuple[int, ...], BeforeValidator(_read_ranks)
 
 
 def seated(
-    what: str, ranks: Literal["all"] | tuple[int, ...], seats: Seats, takes: Callable[[int], bool], rule: str
-) -> tuple[list[int], list[LeftOut]]:
+    what: str, ranks: Literal["all"] | tuple[int, ...], seats: RankSlots, takes: Callable[[int], bool], rule: str
+) -> tuple[list[int], list[Unseated]]:
     """Return the numbers of ranks to run on, those asked for that the program `takes` and the testbed seats, and what is left out.
 
     `rule` says in words which numbers it takes: `powers of two`.
@@ -287,7 +287,7 @@ def seated(
     if not refused:
         return counts, []
     why = f"{what} takes {rule} of ranks, {seats.of_workload_in_words}"
-    return counts, [LeftOut(f"{what} on {', '.join(map(str, refused))} ranks", why, is_all=not counts)]
+    return counts, [Unseated(f"{what} on {', '.join(map(str, refused))} ranks", why, is_all=not counts)]
 
 
 def named(workload: str, figure: Figure, parameters: Mapping[str, str | int | float]) -> Parameters:

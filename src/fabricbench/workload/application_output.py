@@ -80,7 +80,7 @@ def _in_time(regex: str, file: str) -> Iterator[None]:
         ) from error
 
 
-class Reading:
+class OutputReader:
     """Reads what one launch of an application left."""
 
     def __init__(self, application: Application, ranks: int, output: Output, around: counted.Around) -> None:

@@ -74,11 +74,11 @@ from fabricbench.configuration import (
 from fabricbench.errors import UsageError
 from fabricbench.workload import transports
 from fabricbench.workload.adapter import (
-    Kind,
-    LeftOut,
     Ranks,
-    Seats,
-    Start,
+    RankSlots,
+    Unseated,
+    WorkloadKind,
+    WorkloadStart,
     WorkloadTable,
     seated,
 )
@@ -238,7 +238,7 @@ class CommandTable(WorkloadTable, Application):
         """The application's."""
         return (self.name,)
 
-    def plan(self, seats: Seats) -> Iterator[Start | LeftOut]:
+    def plan(self, seats: RankSlots) -> Iterator[WorkloadStart | Unseated]:
         """Yield a start for each number of ranks and each combination of parameters."""
         counts, left_out = seated(self.name, self.ranks, seats, ADMITS[self.admits], self.admits)
         yield from left_out
@@ -311,7 +311,7 @@ def _stands_in(given: Mapping[str, Any], place: Place) -> bool:
     )
 
 
-COMMAND = Kind(
+COMMAND = WorkloadKind(
     "command",
     "any MPI program, described in TOML: its command, its input, what to read from its output",
     CommandTable,

@@ -18,12 +18,12 @@ from fabricbench.workload.adapter import (
     Output,
     Parameters,
     Place,
-    Start,
+    WorkloadStart,
     launch_name,
     named,
 )
 from fabricbench.workload.application import Application, Lacking, filled
-from fabricbench.workload.application_output import Reading
+from fabricbench.workload.application_output import OutputReader
 from fabricbench.workload.pace import Pace
 from fabricbench.workload.scaling import value_of
 
@@ -36,7 +36,7 @@ def grid(ranks: int) -> tuple[int, int]:
     return rows, ranks // rows
 
 
-class CommandStart(Start):
+class CommandStart(WorkloadStart):
     """One command on so many ranks with one value for each parameter."""
 
     starts_others: ClassVar[bool] = True
@@ -171,9 +171,9 @@ class CommandStart(Start):
         around = counted.read_around(output.directory / counted.AROUND)
         if not output.stdout.exists() or (around.exit_code is None and not output.stdout.stat().st_size):
             return None
-        return Reading(self.application, self.ranks, output, around).result()
+        return OutputReader(self.application, self.ranks, output, around).result()
 
-    def beyond(self) -> Iterator[str]:
+    def external_commands(self) -> Iterator[str]:
         """Yield the command: any program at all."""
         if self.application.build:
             yield f"{self.title}: {join(self.application.build)}"

@@ -62,14 +62,14 @@ from fabricbench.record.workload_cells import (
     WorkloadResult,
 )
 from fabricbench.workload.adapter import (
-    Kind,
-    LeftOut,
     Output,
     Parameters,
     Place,
     Ranks,
-    Seats,
-    Start,
+    RankSlots,
+    Unseated,
+    WorkloadKind,
+    WorkloadStart,
     WorkloadTable,
     launch_name,
     named,
@@ -219,7 +219,7 @@ class Farm(Model):
         return SET_UP_SECONDS + SLOWNESS * (staging + job * ceil(self.jobs / slots))
 
 
-class FarmStart(Start):
+class FarmStart(WorkloadStart):
     """A farm on so many ranks, one of which gives out the jobs."""
 
     kind: Literal["farm"] = "farm"
@@ -287,7 +287,7 @@ class FarmStart(Start):
         """The one that it is."""
         return (PROGRAM,)
 
-    def beyond(self) -> Iterator[str]:
+    def external_commands(self) -> Iterator[str]:
         """Yield the command: any program at all."""
         if self.farm.command:
             yield f"{self.title}: {join(self.farm.command)}"
@@ -318,7 +318,7 @@ class FarmTable(WorkloadTable, Farm):
         """The farm's."""
         return (self.name,)
 
-    def plan(self, seats: Seats) -> Iterator[Start | LeftOut]:
+    def plan(self, seats: RankSlots) -> Iterator[WorkloadStart | Unseated]:
         """Yield a start for each number of ranks, of which one gives out the jobs."""
         counts, left_out = seated(
             self.name, self.ranks, seats, lambda ranks: ranks > 1, "2 or more (one gives out the jobs)"
@@ -429,7 +429,7 @@ def _fixed(record: FarmRecord, farm: Farm) -> dict[str, str]:
     return {JOBS_DONE_FACT: record.jobs_done, MPI_FACT: record.header.mpi_library, **inputs, **outputs}
 
 
-FARM = Kind(
+FARM = WorkloadKind(
     "farm",
     "many independent jobs whose inputs are sent over the fabric: throughput, success, time lost to staging",
     FarmTable,

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, Field
 
 from fabricbench.record.workload_cells import Figure
-from fabricbench.workload.adapter import Seats
+from fabricbench.workload.adapter import RankSlots
 from fabricbench.workload.kernel_program import KernelProgramStart
 from fabricbench.workload.pace import MESSAGE_SECONDS, Pace
 from fabricbench.workload.parameters import Argument, RankRule, declared
@@ -76,7 +76,7 @@ class FftConvolutionStart(KernelProgramStart):
     ranks_follow: ClassVar[tuple[str, ...]] = ("nx", "ny", "nz", "decomposition")
 
     @classmethod
-    def rank_rule(cls, chosen: Mapping[str, Any], seats: Seats) -> RankRule:
+    def rank_rule(cls, chosen: Mapping[str, Any], seats: RankSlots) -> RankRule:
         """Return the numbers of ranks of which each gets points."""
         del seats
         nx, ny, nz, decomposition = (chosen[name] for name in cls.ranks_follow)

@@ -127,7 +127,7 @@ class HplStart(KernelProgramStart):
         if clock:
             yield "processor_hz", median(clock)
 
-    def beyond(self) -> Iterator[str]:
+    def external_commands(self) -> Iterator[str]:
         """Yield the library that it loads, where one is named."""
         if self.blas is not None:
             yield f"{self.title}: every rank loads {self.blas}"

@@ -34,14 +34,14 @@ from fabricbench.record.workload_cells import Failed, Figure, FigureFound, Workl
 from fabricbench.testbed.model import WITHOUT_NUL
 from fabricbench.workload import counted
 from fabricbench.workload.adapter import (
-    Kind,
-    LeftOut,
     Output,
     Parameters,
     Place,
     Ranks,
-    Seats,
-    Start,
+    RankSlots,
+    Unseated,
+    WorkloadKind,
+    WorkloadStart,
     WorkloadTable,
     is_cut,
     read_output,
@@ -93,7 +93,7 @@ def _located(value: str) -> str:
     return value if value in (OWN, OFFICIAL) else str(expanded(value).absolute())
 
 
-class KernelStart(Start):
+class KernelStart(WorkloadStart):
     """What a launch of a kernel starts. `program` is `own`, `official` (on PATH), or the folder of an official NPB."""
 
     pattern: ClassVar[Pattern] = Pattern.NPB
@@ -174,7 +174,7 @@ class KernelStart(Start):
         """fabricbench-npb, unless the program is another's."""
         return (PROGRAM,) if self.is_own else ()
 
-    def beyond(self) -> Iterator[str]:
+    def external_commands(self) -> Iterator[str]:
         """Yield the program of a folder; what is on the user's PATH is the user's."""
         if self.program not in (OWN, OFFICIAL):
             what = f"{self._kernel}.{self.problem_class}"
@@ -203,7 +203,7 @@ class NpbTable(WorkloadTable):
             )
         return self
 
-    def plan(self, seats: Seats) -> Iterator[Start | LeftOut]:
+    def plan(self, seats: RankSlots) -> Iterator[WorkloadStart | Unseated]:
         """Yield a start for each benchmark, class and number of ranks that the benchmark takes and the testbed seats."""
         for name in self.benchmarks:
             benchmark = BENCHMARKS[name.lower()]
@@ -264,4 +264,6 @@ def _word(program: str) -> str:
     return OFFICIAL if program == OFFICIAL else Path(program).name
 
 
-NPB = Kind("npb", "the eight kernels of the NAS Parallel Benchmarks, ours or an official build", NpbTable, KernelStart)
+NPB = WorkloadKind(
+    "npb", "the eight kernels of the NAS Parallel Benchmarks, ours or an official build", NpbTable, KernelStart
+)

@@ -22,13 +22,13 @@ from typing import Annotated, Any, ClassVar, Literal, cast
 from pydantic import AfterValidator, BeforeValidator, Field, create_model, model_validator
 
 from fabricbench.workload.adapter import (
-    Kind,
-    LeftOut,
     Parameters,
     Place,
     Ranks,
-    Seats,
-    Start,
+    RankSlots,
+    Unseated,
+    WorkloadKind,
+    WorkloadStart,
     WorkloadTable,
     launch_name,
     named,
@@ -101,7 +101,7 @@ class RankRule:
     words: str = "any number"
 
 
-class ParametricStart(Start):
+class ParametricStart(WorkloadStart):
     """A start whose fields declare the parameters of its program."""
 
     arrangement: ClassVar[Arrangement | None] = None
@@ -117,7 +117,7 @@ class ParametricStart(Start):
         return self
 
     @classmethod
-    def rank_rule(cls, chosen: Mapping[str, Any], seats: Seats) -> RankRule:
+    def rank_rule(cls, chosen: Mapping[str, Any], seats: RankSlots) -> RankRule:
         """Return which numbers of ranks the program takes with these values of `ranks_follow`."""
         del chosen, seats
         return RankRule(kind_of(cls))
@@ -182,7 +182,7 @@ class ParametricTable(WorkloadTable):
                 self.start(**chosen)
         return self
 
-    def plan(self, seats: Seats) -> Iterator[Start | LeftOut]:
+    def plan(self, seats: RankSlots) -> Iterator[WorkloadStart | Unseated]:
         """Yield a start for each number of ranks that the testbed seats and each combination of parameters."""
         follow = self.start.ranks_follow
         others = [name for name in self._names if name not in follow]
@@ -248,7 +248,7 @@ def arguments_of(start: type[ParametricStart]) -> dict[str, Argument]:
     return {name: one for name, field in fields for one in field.metadata if isinstance(one, Argument)}
 
 
-def kind_of(start: type[Start]) -> str:
+def kind_of(start: type[WorkloadStart]) -> str:
     """Return the `kind` of a start."""
     return str(start.model_fields["kind"].default)
 
@@ -282,9 +282,9 @@ def table_of(start: type[ParametricStart]) -> type[WorkloadTable]:
     return table
 
 
-def declared(start: type[ParametricStart], summary: str) -> Kind:
+def declared(start: type[ParametricStart], summary: str) -> WorkloadKind:
     """Return a kind of workload whose table follows from its start."""
-    return Kind(kind_of(start), summary, table_of(start), start)
+    return WorkloadKind(kind_of(start), summary, table_of(start), start)
 
 
 def _described(default: Any, help_text: str) -> Any:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, SerializeAsAny, ValidationInfo
 
 from fabricbench.configuration import did_you_mean
-from fabricbench.workload.adapter import Start, Workload, WorkloadTable
+from fabricbench.workload.adapter import Workload, WorkloadStart, WorkloadTable
 from fabricbench.workload.command import COMMAND
 from fabricbench.workload.elliptic import ELLIPTIC
 from fabricbench.workload.farm import FARM
@@ -77,5 +77,5 @@ def _start(value: Any) -> Any:
 AnyTable = Annotated[SerializeAsAny[WorkloadTable], BeforeValidator(_table)]
 """A table of whichever kind it names."""
 
-AnyStart = Annotated[SerializeAsAny[Start], BeforeValidator(_start)]
+AnyStart = Annotated[SerializeAsAny[WorkloadStart], BeforeValidator(_start)]
 """A start of whichever kind it names."""

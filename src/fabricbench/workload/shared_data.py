@@ -24,7 +24,7 @@ from fabricbench.record.workload_cells import (
     Measures,
     WorkloadResult,
 )
-from fabricbench.workload.adapter import Output, Place, Seats
+from fabricbench.workload.adapter import Output, Place, RankSlots
 from fabricbench.workload.kernel_program import KernelProgramStart
 from fabricbench.workload.pace import Pace
 from fabricbench.workload.parameters import Argument, Instead, RankRule, Shown, declared
@@ -111,7 +111,7 @@ class SharedDataStart(KernelProgramStart):
         return self
 
     @classmethod
-    def rank_rule(cls, chosen: Mapping[str, Any], seats: Seats) -> RankRule:
+    def rank_rule(cls, chosen: Mapping[str, Any], seats: RankSlots) -> RankRule:
         """Return the numbers of ranks of which no two are on a node, and one serves where there is no path."""
         least = 2 if chosen["path"] is None else 1
         words = f"numbers from {least} to {seats.number}"
@@ -175,7 +175,7 @@ class SharedDataStart(KernelProgramStart):
         moving = self.moved_bytes * (8 / pace.line_rate_bit_s + 1 / MOVED_BYTES_S)
         return self.repetitions * times * moving
 
-    def beyond(self) -> Iterator[str]:
+    def external_commands(self) -> Iterator[str]:
         """Yield the folder that it writes into."""
         if self.path is not None:
             yield f"{self.title}: files are written and read in {self.path}"

@@ -24,6 +24,7 @@ from benchmarks.studies.found import (
 )
 
 from fabricbench.analysis.findings import Findings, Interval
+from fabricbench.chapters.topologies import TOPOLOGIES
 from fabricbench.chapters.workload_tables import FIGURES, PER_HERTZ, RATIOS
 from fabricbench.model import Layer, Pattern
 from fabricbench.published import published_kernels
@@ -67,7 +68,7 @@ def _korkhov(_: Published, findings: Findings) -> Iterator[Found]:
             interval_words(gains[name]),
             Agreement.OTHER_MACHINE,
         )
-    for topology in findings.topologies:
+    for topology in TOPOLOGIES.of(findings):
         if topology.key.layer is Layer.TCP:
             yield Found(
                 f"{topology.key.pattern} of {topology.ranks} nodes, TCP, {topology.fabric}: Mbit/s of a channel",

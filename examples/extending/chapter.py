@@ -9,7 +9,7 @@ import numpy as np
 from fabricbench.analysis.findings import Findings, Interval
 from fabricbench.analysis.material import Material
 from fabricbench.analysis.summary import interval
-from fabricbench.chapters.chapter import Chapter, Found, NamedTables, rows_of
+from fabricbench.chapters.chapter import Chapter, Found, NamedTables, Rows
 from fabricbench.model import Metric, Model
 from fabricbench.record.store import StoredLaunch
 from fabricbench.report.drawing.axes import HAS_INTERVAL, TIME_LABELS, colour_channel
@@ -33,6 +33,9 @@ class LaunchTime(Model):
     time: Interval
 
 
+LAUNCH_TIMES = Rows(NAME, LaunchTime)
+
+
 def find(material: Material) -> Found:
     """Return the time of each fabric's launches."""
     found = []
@@ -53,14 +56,14 @@ def tables(findings: Findings) -> NamedTables:
     """Return the table: a row for each fabric."""
     rows = [
         (one.fabric, str(one.launches), interval_words(Metric.OPERATION_TIME, one.time))
-        for one in rows_of(findings, NAME, LaunchTime)
+        for one in LAUNCH_TIMES.of(findings)
     ]
     return [("", table(("Fabric", "Launches", "Time of a launch"), rows, (1, 2), spare=("Launches",)))]
 
 
 def lines(findings: Findings) -> Sequence[str]:
     """Return which fabric's launches took longest."""
-    longest = max(rows_of(findings, NAME, LaunchTime), key=lambda one: one.time.value, default=None)
+    longest = max(LAUNCH_TIMES.of(findings), key=lambda one: one.time.value, default=None)
     if longest is None:
         return ()
     return (
@@ -71,7 +74,7 @@ def lines(findings: Findings) -> Sequence[str]:
 def launch_times(findings: Findings, *, is_interactive: bool = False) -> Figure | None:
     """Return the times as points with their intervals."""
     del is_interactive  # the page needs no other figure than paper
-    found = rows_of(findings, NAME, LaunchTime)
+    found = LAUNCH_TIMES.of(findings)
     if not found:
         return None
     x: Spec = {

@@ -21,6 +21,7 @@ from fabricbench.campaign.plan import plan_run
 from fabricbench.campaign.run_directory import RunDirectory, StoredPlan
 from fabricbench.campaign.specification import campaign_of
 from fabricbench.campaign.venue import Standing
+from fabricbench.chapters.decision import DECISION
 from fabricbench.chapters.workload_tables import (
     FIGURE_RATIOS,
     FIGURES,
@@ -184,8 +185,9 @@ def test_the_first_screen_names_it_with_its_unit_and_the_sentence_says_who_is_fa
     (effect,) = findings.headline.effects
     assert effect.what == "lu on 4 ranks (MFLOP/s)", "there is no other lu that its parameters would tell it from"
     assert "myrinet" in findings.headline.sentence
-    assert findings.decision is not None
-    assert findings.decision.tests[0].what == "lu, n=800, on 4 ranks (MFLOP/s)"
+    decision = DECISION.first_of(findings)
+    assert decision is not None
+    assert decision.tests[0].what == "lu, n=800, on 4 ranks (MFLOP/s)"
 
 
 def test_the_sentence_says_of_a_rate_that_it_reaches_it_and_names_its_unit(findings: Findings):
@@ -476,9 +478,10 @@ def test_a_bandwidth_or_a_latency_is_no_work_and_has_no_price_and_no_decision_on
         run = application_run(tmp_path / unit.replace("/", "-"), figure=[{**rate, "unit": unit}], placed=nodes)
         found = analyse([run], decision=table)
         assert bool(PRICES.of(found)) == is_work
-        assert found.decision is not None
-        assert all((one.cost_of_work is not None) == is_work for one in found.decision.fabrics)
-        assert any("network tests do not tell what a job gains" in note for note in found.decision.notes) != is_work
+        decision = DECISION.first_of(found)
+        assert decision is not None
+        assert all((one.cost_of_work is not None) == is_work for one in decision.fabrics)
+        assert any("network tests do not tell what a job gains" in note for note in decision.notes) != is_work
         levels = LOADS.of(found)
         assert levels
         assert all((one.seconds is not None) == is_work for one in levels)

@@ -17,6 +17,7 @@ from fabricbench.analysis.factors import Asked, main_effects_of
 from fabricbench.analysis.findings import Grade, Replication, Severity
 from fabricbench.analysis.pairing import all_pairs, pair
 from fabricbench.analysis.sides import read_sides
+from fabricbench.chapters.decision import DECISION
 from fabricbench.chapters.factors import CHAPTER, EFFECTS, INTERACTIONS
 from fabricbench.errors import UsageError
 from fabricbench.record.decision_table import DecisionTable, FabricPrice
@@ -178,19 +179,19 @@ def test_crossed_factors_have_their_main_effects_first(write: Write):
     found = analyse(configurations=configurations_of(crossed(write)))
     assert found.headline.sentence.startswith("By processor EPYC 7742 is faster")
     assert "by fabric ib is faster" in found.headline.sentence
-    effects = {(one["factor"], one["key"]["pattern"]): one for one in found.chapters[EFFECTS]}
+    effects = {(one.factor, one.key.pattern): one for one in found.chapters[EFFECTS]}
     of_fabric, of_processor = effects["fabric", "pingpong"], effects["processor", "pingpong"]
-    assert of_fabric["effect"]["value"] == pytest.approx(0.5, rel=0.02)
-    assert of_processor["effect"]["value"] == pytest.approx(1.25, rel=0.02)
-    assert (of_fabric["verdict"], of_processor["verdict"]) == ("less", "more")
-    assert (of_fabric["replication"], of_fabric["launches"]) == ("runs", 3)
-    assert {one["verdict"] for one in found.chapters[INTERACTIONS]} <= {"open", "same", "perhaps more", "perhaps less"}
+    assert of_fabric.effect.value == pytest.approx(0.5, rel=0.02)
+    assert of_processor.effect.value == pytest.approx(1.25, rel=0.02)
+    assert (of_fabric.verdict, of_processor.verdict) == ("less", "more")
+    assert (of_fabric.replication, of_fabric.launches) == ("runs", 3)
+    assert {one.verdict for one in found.chapters[INTERACTIONS]} <= {"open", "same", "perhaps more", "perhaps less"}
 
 
 def test_factors_that_are_not_alike_everywhere_are_an_interaction(write: Write):
     found = analyse(configurations=configurations_of(crossed(write, alike=False)))
-    assert {one["verdict"] for one in found.chapters[INTERACTIONS]} == {"less"}
-    assert found.chapters[INTERACTIONS][0]["ratio"]["value"] == pytest.approx(2 / 3, rel=0.02)
+    assert {one.verdict for one in found.chapters[INTERACTIONS]} == {"less"}
+    assert found.chapters[INTERACTIONS][0].ratio.value == pytest.approx(2 / 3, rel=0.02)
 
 
 def test_the_interval_of_a_main_effect_is_that_of_the_runs_means_over_the_other_factor(write: Write):
@@ -247,7 +248,7 @@ def test_a_decision_names_configurations_and_a_price_of_a_fabric_is_that_of_each
             "EPYC 7742, ib": FabricPrice(per_node=2000.0),
         },
     )
-    found = analyse(configurations=configurations_of(crossed(write)), decision=table).decision
+    found = DECISION.first_of(analyse(configurations=configurations_of(crossed(write)), decision=table))
     assert found is not None
     costs = {one.fabric: one.cost.fabric for one in found.fabrics if one.cost is not None}
     assert costs == {
@@ -262,7 +263,7 @@ def test_a_decision_names_configurations_and_a_price_of_a_fabric_is_that_of_each
 
 def test_one_run_of_each_puts_no_configuration_before_another_in_a_decision(write: Write):
     runs = [write(name, {"ib": slower}, processor=name) for name, slower in (("A", 1.0), ("B", 1.5), ("C", 2.0))]
-    found = analyse(configurations=configurations_of(runs), decision=DecisionTable()).decision
+    found = DECISION.first_of(analyse(configurations=configurations_of(runs), decision=DecisionTable()))
     assert found is not None
     assert found.ranks == (("A", "B", "C"),)
     assert "1 run of each put no fabric before another: at least 3 do" in found.notes

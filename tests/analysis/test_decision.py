@@ -16,7 +16,7 @@ from fabricbench.analysis.measured import CellMeasured
 from fabricbench.analysis.ranking import places, ranks
 from fabricbench.analysis.sides import read_sides
 from fabricbench.analysis.weighing import Weighed, usual_tests
-from fabricbench.chapters.decision import decision_lines
+from fabricbench.chapters.decision import DECISION, decision_lines
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Pattern
 from fabricbench.record.decision_table import (
@@ -273,7 +273,7 @@ def test_a_weight_whose_test_is_lost_is_not_shared_out_and_nobody_is_first_witho
     table = DecisionTable(
         weight=(Weight(layer=Layer.TCP, pattern=Pattern.PINGPONG), Weight(workload="ring", weight=3.0))
     )
-    found = analyse([run], decision=table).decision
+    found = DECISION.first_of(analyse([run], decision=table))
     assert found is not None
     assert found.missing_share == pytest.approx(0.75)
     (lost,) = found.left_out
@@ -288,7 +288,7 @@ def test_a_weight_whose_test_is_lost_is_not_shared_out_and_nobody_is_first_witho
 
 def test_a_workload_that_gave_nothing_is_missing_also_where_nobody_gave_weights(tmp_path: Path):
     run = lost_run(tmp_path / "run", workload="ring.2")
-    found = analyse([run], decision=DecisionTable()).decision
+    found = DECISION.first_of(analyse([run], decision=DecisionTable()))
     assert found is not None
     assert [one.what for one in found.left_out] == ["ring.2"]
     assert found.missing_share > 0

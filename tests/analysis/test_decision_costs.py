@@ -168,7 +168,7 @@ def test_two_jobs_of_half_the_time_each_one_of_them_no_faster_cost_more_at_twice
     assert new.cost_of_work.low is not None
     assert new.cost_of_work.low > 1
     assert found.cost_ranks == (("old",), ("new",))
-    lines = " ".join(decision_lines(Findings.model_construct(decision=found)))
+    lines = " ".join(decision_lines(Findings.model_construct(chapters={"decision": (found,)})))
     assert "The same work is cheapest with old with probability above 0.99; with new it costs 1.08" in lines
 
 
@@ -186,7 +186,7 @@ def test_a_weight_of_the_geometric_score_says_nothing_of_costs_and_what_to_write
     assert found.basis is Basis.GEOMETRIC
     assert found.fabrics[1].score.value == pytest.approx(11.7**0.75, rel=0.01)
     assert (found.cost_ranks, found.fabrics[1].cost_of_work) == ((), None)
-    lines = decision_lines(Findings.model_construct(decision=found))
+    lines = decision_lines(Findings.model_construct(chapters={"decision": (found,)}))
     assert lines[0].startswith("By the geometric score of the 2 tests weighed new is first")
     assert any('share_of_time = "50%" of the machine\'s time on old' in line for line in lines)
     one_job = decided(run, twice_the_price(Weight(npb="IS.W", weight=3.0)))

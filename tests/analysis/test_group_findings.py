@@ -8,6 +8,10 @@ import pytest
 from fabricbench.analysis import analyse
 from fabricbench.analysis.channels import jain_index
 from fabricbench.analysis.findings import Findings, Verdict
+from fabricbench.chapters.congestion import CONGESTIONS
+from fabricbench.chapters.one_way import ONE_WAYS
+from fabricbench.chapters.operations import COEFFICIENTS, OPERATIONS, START_UPS
+from fabricbench.chapters.topologies import TOPOLOGIES
 from fabricbench.model import Layer, Pattern, Receive
 from fabricbench.record.lines import Clock
 from fabricbench.record.probe_plan import PlanCongestor
@@ -48,7 +52,9 @@ def test_a_channel_has_its_share_of_the_whole_and_of_what_arithmetic_predicts(ma
     star = SyntheticCell(
         Layer.TCP, Pattern.STAR, 65536, {"a": 2 * FULL_TCP}, samples=20, ranks=ALL, channels=6, messages_per_sample=16
     )
-    found = {(one.fabric, one.key.pattern): one for one in analyse([make_run([ring, star], testbed=BED)]).topologies}
+    found = {
+        (one.fabric, one.key.pattern): one for one in TOPOLOGIES.of(analyse([make_run([ring, star], testbed=BED)]))
+    }
     on_a, on_b = found["a", Pattern.RING], found["b", Pattern.RING]
     assert on_a.arithmetic == pytest.approx(FULL_TCP)
     assert on_a.throughput.value == pytest.approx(4 * on_a.channel_throughput.value)
@@ -68,7 +74,7 @@ def test_turns_tell_their_time_and_what_a_channel_carries_in_it(make_run: MakeRu
     cell = SyntheticCell(
         Layer.TCP, Pattern.EXCHANGE, 1000, {"a": 2e5, "b": 4e5}, ranks=ALL, channels=8, messages_per_sample=8
     )
-    one = next(one for one in analyse([make_run([cell], testbed=BED)]).topologies if one.fabric == "a")
+    one = next(one for one in TOPOLOGIES.of(analyse([make_run([cell], testbed=BED)])) if one.fabric == "a")
     assert one.time is not None
     assert one.time.value == pytest.approx(2e5, rel=0.02)
     assert one.channel_throughput.value == pytest.approx(1000 * 8e9 / 2e5, rel=0.02)
@@ -91,7 +97,7 @@ def test_an_incast_tells_goodput_loss_and_fairness_from_its_channels(make_run: M
         lost_on={(1, 0, 0): 600, (2, 0, 0): 300},
     )
     run = make_run([tcp_incast(1, 9e7, channel_shares=unfair), lossy], testbed=BED)
-    found = {one.key.layer: one for one in analyse([run]).topologies if one.fabric == "a"}
+    found = {one.key.layer: one for one in TOPOLOGIES.of(analyse([run])) if one.fabric == "a"}
     tcp, udp = found[Layer.TCP], found[Layer.UDP]
     assert tcp.fairness is not None
     assert tcp.fairness.value == pytest.approx(1 / 3)
@@ -117,7 +123,7 @@ def test_the_impact_factor_is_paired_within_launches_and_above_1_is_worse_for_ti
 
     cells = [*both(Pattern.PINGPONG, 64, 1e5, 3e5), *both(Pattern.STREAM, 65536, 9e7, 3e7)]
     run = make_run(cells, testbed=BED, noise=Noise(launch=0.0, sample=0.02))
-    time, rate = analyse([run]).congestions
+    time, rate = CONGESTIONS.of(analyse([run]))
     for one in (time, rate):
         assert one.congestor.flows == 4
         assert one.launches == 8
@@ -138,7 +144,7 @@ def test_an_idle_congestor_has_an_impact_of_1_within_its_interval_as_often_as_95
         for size in range(1, 41)
         for other in (None, congestor())
     ]
-    impacts = [one.impact for one in analyse([make_run(cells, testbed=BED)]).congestions]
+    impacts = [one.impact for one in CONGESTIONS.of(analyse([make_run(cells, testbed=BED)]))]
     assert len(impacts) == 40
     holding = sum(one is not None and bool(one.low and one.high) and one.low <= 1.0 <= one.high for one in impacts)
     assert holding >= 34  # 38 are expected; fewer than 34 would come by chance once in 290
@@ -146,7 +152,7 @@ def test_an_idle_congestor_has_an_impact_of_1_within_its_interval_as_often_as_95
 
 def test_a_cell_that_was_not_measured_alone_has_no_factor(make_run: MakeRun):
     cells = [SyntheticCell(Layer.TCP, Pattern.PINGPONG, 64, {"a": 1e5}, congestor=congestor())]
-    assert analyse([make_run(cells, testbed=BED)]).congestions == ()
+    assert CONGESTIONS.of(analyse([make_run(cells, testbed=BED)])) == ()
 
 
 def operations(make_run: MakeRun) -> Findings:
@@ -177,7 +183,7 @@ def operations(make_run: MakeRun) -> Findings:
 
 
 def test_collectives_have_bandwidths_as_their_users_know_them(make_run: MakeRun):
-    found = {one.key.pattern: one for one in operations(make_run).operations if one.fabric == "a"}
+    found = {one.key.pattern: one for one in OPERATIONS.of(operations(make_run)) if one.fabric == "a"}
     allreduce, allgather, barrier = (found[each] for each in (Pattern.ALLREDUCE, Pattern.ALLGATHER, Pattern.BARRIER))
     assert allreduce.algorithm_bandwidth is not None
     assert allreduce.bus_bandwidth is not None
@@ -192,7 +198,7 @@ def test_collectives_have_bandwidths_as_their_users_know_them(make_run: MakeRun)
 
 
 def test_what_a_nonblocking_call_hides_is_told(make_run: MakeRun):
-    found = {one.key.pattern: one for one in operations(make_run).operations if one.fabric == "a"}
+    found = {one.key.pattern: one for one in OPERATIONS.of(operations(make_run)) if one.fabric == "a"}
     overlap = found[Pattern.BCAST].overlap
     assert overlap is not None
     assert overlap.value == pytest.approx(0.7)
@@ -200,7 +206,7 @@ def test_what_a_nonblocking_call_hides_is_told(make_run: MakeRun):
 
 
 def test_what_a_plain_loop_would_show_is_told_beside_the_time_from_an_agreed_start(make_run: MakeRun):
-    found = {one.key.pattern: one for one in operations(make_run).operations if one.fabric == "a"}
+    found = {one.key.pattern: one for one in OPERATIONS.of(operations(make_run)) if one.fabric == "a"}
     back_to_back = found[Pattern.BCAST].back_to_back
     assert back_to_back is not None
     assert back_to_back.value == pytest.approx(1.5e5)
@@ -210,7 +216,7 @@ def test_what_a_plain_loop_would_show_is_told_beside_the_time_from_an_agreed_sta
 
 def test_how_well_starts_and_clocks_agreed_stands_beside_the_time(make_run: MakeRun):
     found = operations(make_run)
-    by_pattern = {one.key.pattern: one for one in found.operations if one.fabric == "a"}
+    by_pattern = {one.key.pattern: one for one in OPERATIONS.of(found) if one.fabric == "a"}
     bcast, allgather = by_pattern[Pattern.BCAST], by_pattern[Pattern.ALLGATHER]
     assert bcast.barrier_start is not None
     assert bcast.barrier_start.value == pytest.approx(1.8e5)
@@ -253,7 +259,7 @@ def test_whether_ranks_shared_processors_is_said_as_far_as_the_record_tells(
 
 
 def test_the_coefficient_is_the_ratio_less_1_with_its_interval_and_verdict(make_run: MakeRun):
-    found = {one.key.pattern: one for one in operations(make_run).coefficients}
+    found = {one.key.pattern: one for one in COEFFICIENTS.of(operations(make_run))}
     allreduce = found[Pattern.ALLREDUCE]
     assert allreduce.coefficient.value == pytest.approx(-0.25, abs=0.02)
     assert allreduce.coefficient.low is not None
@@ -264,8 +270,8 @@ def test_the_coefficient_is_the_ratio_less_1_with_its_interval_and_verdict(make_
 
 def test_starting_mpi_counts_on_the_slowest_rank(make_run: MakeRun):
     found = operations(make_run)
-    assert {one.fabric: one.time.value for one in found.start_ups} == dict.fromkeys("ab", START_UP_NS + 3e6)
-    assert found.start_ups[0].ranks == 4
+    assert {one.fabric: one.time.value for one in START_UPS.of(found)} == dict.fromkeys("ab", START_UP_NS + 3e6)
+    assert START_UPS.of(found)[0].ranks == 4
 
 
 def clock(rank: int, phase: str, error_ns: float, *, is_shared: bool = False) -> Clock:
@@ -289,7 +295,7 @@ def test_each_direction_is_told_with_the_worst_bound_of_the_clocks(make_run: Mak
         Layer.UDP, Pattern.ONEWAY, 64, {"a": 9.5e4}, one_way=(2e4, 7e4), values={"clock_error_ns": 900.0}
     )
     clocks = [clock(0, "begin", 0), clock(1, "begin", 800), clock(0, "end", 0), clock(1, "end", 1200)]
-    (one,) = analyse([make_run([cell], testbed=BED, clocks=clocks)]).one_ways
+    (one,) = ONE_WAYS.of(analyse([make_run([cell], testbed=BED, clocks=clocks)]))
     assert one.forth.value == pytest.approx(2e4, rel=0.02)
     assert one.back.value == pytest.approx(7e4, rel=0.02)
     assert one.total.value == pytest.approx(9e4, rel=0.02)
@@ -304,10 +310,10 @@ def test_each_direction_is_told_with_the_worst_bound_of_the_clocks(make_run: Mak
 def test_a_shared_clock_is_named_and_an_unknown_bound_is_none(make_run: MakeRun):
     cell = SyntheticCell(Layer.UDP, Pattern.ONEWAY, 64, {"a": 9.5e4}, one_way=(2e4, 7e4))
     shared = [clock(rank, phase, 0, is_shared=True) for rank in (0, 1) for phase in ("begin", "end")]
-    (one,) = analyse([make_run([cell], "shared", testbed=BED, clocks=shared)]).one_ways
+    (one,) = ONE_WAYS.of(analyse([make_run([cell], "shared", testbed=BED, clocks=shared)]))
     assert one.is_shared_clock
     assert one.clock_bound_ns == 0
-    (unknown,) = analyse([make_run([cell], "unknown", testbed=BED)]).one_ways
+    (unknown,) = ONE_WAYS.of(analyse([make_run([cell], "unknown", testbed=BED)]))
     assert unknown.clock_bound_ns is None
     assert not unknown.is_shared_clock
 

@@ -17,6 +17,7 @@ from fabricbench.analysis.findings.loads import Agreement, Limit, LoadOnFabric, 
 from fabricbench.analysis.limits import sharing
 from fabricbench.analysis.loads import growth_of_work
 from fabricbench.chapters.chapter import rows_of
+from fabricbench.chapters.decision import DECISION
 from fabricbench.chapters.workload_tables import expectation_table, ratio_table, speed_up_table, workload_tables
 from fabricbench.chapters.workloads import workload_lines
 from fabricbench.record.decision_table import DecisionTable
@@ -230,8 +231,9 @@ def test_what_is_paid_once_is_shared_out_by_nodes_as_in_the_decision(run: Run):
     )
     findings = analyse([run], decision=table)
     prices = [one for one in rows_of(findings, "workload-prices", LoadPrice) if one.fabric == "myrinet"]
-    assert findings.decision is not None
-    whole = findings.decision.fabrics[1].cost
+    decision = DECISION.first_of(findings)
+    assert decision is not None
+    whole = decision.fabrics[1].cost
     assert whole is not None
     assert whole.total == 32 * 3500 + 150_000
     assert prices

@@ -9,6 +9,7 @@ import pytest
 from fabricbench.analysis import analyse
 from fabricbench.analysis.findings import StartsOfFabric
 from fabricbench.analysis.lost_launches import changed_starts, unequal_starts
+from fabricbench.chapters.decision import DECISION
 from fabricbench.record.account import account_of
 from fabricbench.record.decision_table import DecisionTable
 from fabricbench.report.losses import losses_of
@@ -35,8 +36,9 @@ def test_the_finding_is_on_the_first_screen_in_the_warnings_and_in_the_decision(
     findings = analyse([lost_run(tmp_path / "run", blocks=BLOCKS, again=DIED)], decision=DecisionTable())
     assert losses_of(findings)[0] == WORDS
     assert any("more than chance makes" in one.text for one in findings.warnings)
-    assert findings.decision is not None
-    assert findings.decision.notes[0].startswith("8 of 20 starts on fast gave nothing, 0 of 12 on slow")
+    decision = DECISION.first_of(findings)
+    assert decision is not None
+    assert decision.notes[0].startswith("8 of 20 starts on fast gave nothing, 0 of 12 on slow")
 
 
 def test_a_change_after_which_starts_fail_is_a_finding(tmp_path: Path):

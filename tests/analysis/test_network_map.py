@@ -16,7 +16,7 @@ import pytest
 from fabricbench.analysis import analyse
 from fabricbench.analysis.findings import MapVerdict, Severity
 from fabricbench.analysis.network_map import CONFIRMATION, confirmation_of, network_maps
-from fabricbench.chapters.network_map import map_verdict, matrix, slow_table
+from fabricbench.chapters.network_map import MAPS, map_verdict, matrix, slow_table
 from fabricbench.cli.map import render
 from fabricbench.cli.output import Format
 from fabricbench.model import Layer, Pattern
@@ -163,7 +163,7 @@ def test_the_report_calls_a_suspect_a_suspect_until_the_folder_beside_it_confirm
 
 def test_before_and_after_have_maps_of_their_own(tmp_path: Path):
     found = analyse([write(tmp_path / "a", {}), write(tmp_path / "b", with_slow_node(0, 1.3), seed=3)])
-    assert [(one.fabric, len(one.slow)) for one in found.maps] == [("net (before)", 0), ("net (after)", 1)]
+    assert [(one.fabric, len(one.slow)) for one in MAPS.of(found)] == [("net (before)", 0), ("net (after)", 1)]
 
 
 def write_many(directory: Path, nodes: int, slower: Mapping[tuple[int, int], float], *, seed: int = 1) -> Run:
@@ -231,7 +231,7 @@ def test_the_report_warns_of_pairs_that_nobody_could_name(tmp_path: Path):
 def test_a_map_of_hundreds_of_hosts_is_an_image_with_all_of_its_numbers_beside_it(tmp_path: Path):
     slower = {(min(3, other), max(3, other)): 1.3 for other in range(130) if other != 3}
     findings = analyse([write_many(tmp_path, 130, slower)])
-    (one,) = findings.maps
+    (one,) = MAPS.of(findings)
     figure = matrix(findings)
     assert figure is not None
     (panel,) = figure.panels

@@ -11,6 +11,7 @@ from fabricbench.analysis.findings.plot import Plot, PlotSeries, PlotY
 from fabricbench.analysis.plot_tests import PlotRequest
 from fabricbench.analysis.plotting import find_plot, quantity_named
 from fabricbench.analysis.traits import is_value
+from fabricbench.chapters.operations import COEFFICIENTS
 from fabricbench.chapters.workload_tables import SPEED_UPS
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Pattern, Receive
@@ -149,7 +150,7 @@ def test_levels_coefficients_and_gains_are_those_of_the_report(loads: Run, tmp_p
     findings = analyse([noisy])
     (coefficients,) = plot(noisy, PlotY.COEFFICIENT).series
     assert {point.x: point.y for point in coefficients.points} == {
-        one.key.message_bytes: one.coefficient for one in findings.coefficients
+        one.key.message_bytes: one.coefficient for one in COEFFICIENTS.of(findings)
     }
     levels = plot(noisy, PlotY.OPERATION_TIME)
     assert {(point.traits["fabric"], point.x): point.y for point in levels.points} == {

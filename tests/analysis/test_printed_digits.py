@@ -12,6 +12,7 @@ from fabricbench.analysis import Findings, analyse
 from fabricbench.analysis.findings import Grade, Verdict
 from fabricbench.analysis.gate import GateReport, GateVerdict, check_regressions
 from fabricbench.analysis.selfcheck import analyse_selfcheck
+from fabricbench.chapters.decision import DECISION
 from fabricbench.cli.check_text import decides
 from fabricbench.cli.compare_text import render as compared
 from fabricbench.cli.output import Format
@@ -94,7 +95,7 @@ def test_every_form_says_in_which_steps_the_values_were_printed(findings: Findin
 
 
 def test_no_fabric_is_first_or_cheapest_by_digits_that_were_not_printed(findings: Findings):
-    decision = findings.decision
+    decision = DECISION.first_of(findings)
     assert decision is not None
     assert {tuple(sorted(tier)) for tier in (*decision.ranks, *decision.cost_ranks)} == {("a", "b")}
     assert all(one.probability_first is not None and 0.2 < one.probability_first < 0.8 for one in decision.fabrics)

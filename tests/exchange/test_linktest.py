@@ -12,6 +12,7 @@ import pytest
 from tests.exchange.samples import noted, read
 
 from fabricbench.analysis import analyse
+from fabricbench.chapters.network_map import MAPS
 from fabricbench.errors import UsageError
 from fabricbench.exchange.storing import import_run
 from fabricbench.model import Layer
@@ -128,7 +129,7 @@ def test_iterations_are_launches_and_reports_show_the_map(tmp_path: Path):
     again = again.replace("0->     2", "@").replace("1->     3", "0->     2").replace("@", "1->     3")
     (tmp_path / "a.txt").write_text(SERIAL + again)
     import_run(tmp_path / "run", {"ib": [tmp_path / "a.txt"]})
-    (one,) = analyse([Run.open(tmp_path / "run")]).maps
+    (one,) = MAPS.of(analyse([Run.open(tmp_path / "run")]))
     assert (one.hosts, one.launches) == (("n1", "n2", "n3", "n4"), 2)
     # Both directions of a pair: 30.5 and 30.75 us, halved.
     assert one.matrix[0][1] == one.matrix[1][0] == pytest.approx(61_250.0)

@@ -11,6 +11,7 @@ import pytest
 from tests.exchange.samples import noted, read
 
 from fabricbench.analysis import analyse
+from fabricbench.chapters.network_map import MAPS
 from fabricbench.errors import UsageError
 from fabricbench.exchange.storing import import_run
 from fabricbench.model import Layer
@@ -89,7 +90,7 @@ def test_reports_show_it_as_a_map_from_host_to_host(tmp_path: Path):
     (tmp_path / "a.txt").write_text(MATRIX)
     import_run(tmp_path / "run", {"ib": [tmp_path / "a.txt"]})
     assert verify(tmp_path / "run").verdict is Verdict.WHOLE
-    (one,) = analyse([Run.open(tmp_path / "run")]).maps
+    (one,) = MAPS.of(analyse([Run.open(tmp_path / "run")]))
     assert (one.hosts, one.schedule, one.launches) == (("n1", "n2", "n3", "n4"), "shifts", 1)
     assert one.matrix[0][1:] == pytest.approx((1101.5 * MIB, 1078.25 * MIB, 1088.0 * MIB), rel=1e-9)
 

@@ -128,7 +128,7 @@ def test_two_mtus_differ_and_two_conditions_alike_do_not_and_all_is_as_it_was(ju
         assert alike.verdict not in (Verdict.A_FASTER, Verdict.B_FASTER), alike
         assert 0.95 < alike.ratio < 1.05
     grid = findings.chapters["conditions"]
-    assert [row["condition"] for row in grid if row["key"]["layer"] == "mpi"] == ["usual", "jumbo", "jumbo-again"]
+    assert [row.condition for row in grid if row.key.layer == "mpi"] == ["usual", "jumbo", "jumbo-again"]
 
 
 @pytest.mark.skipif(shutil.which("ethtool") is None, reason="ethtool is not installed")

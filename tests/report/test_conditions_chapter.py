@@ -49,5 +49,5 @@ def test_text_formats_show_the_chapter(findings: Findings):
 
 def test_the_csv_rows_keep_full_precision(findings: Findings):
     (row,) = findings.chapters["condition-interactions"]
-    assert isinstance(row["ratio"], dict)
-    assert len(str(row["ratio"]["value"])) > 6
+    assert row.ratio is not None
+    assert len(str(row.ratio.value)) > 6

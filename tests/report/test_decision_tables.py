@@ -15,11 +15,12 @@ from fabricbench.analysis.findings import (
     SystemCost,
     WeighedTest,
 )
-from fabricbench.chapters.decision import decision_lines, decision_tables
+from fabricbench.chapters.decision import DECISION, decision_lines, decision_tables
 from fabricbench.report import markdown
 from fabricbench.report.first_screen import build_screen
 from fabricbench.report.html import render_html
 from fabricbench.report.terminal import render_terminal
+from support.chapter_rows import with_rows
 from support.example_findings import small_findings
 
 ONE = Interval(value=1, low=1, high=1)
@@ -44,7 +45,7 @@ def findings(**options: Any) -> Findings:
         "currency": "EUR",
         "confidence": 0.95,
     }
-    return Findings.model_construct(decision=DecisionFindings(**(values | options)))
+    return Findings.model_construct(chapters={DECISION.name: (DecisionFindings(**(values | options)),)})
 
 
 def lines(**options: Any) -> str:
@@ -134,18 +135,18 @@ def test_nothing_decided_says_why_and_no_decision_says_nothing():
     text = lines(tests=(), fabrics=(), ranks=())
     assert text.startswith("Nothing can be decided")
     assert "no data on atm" in text
-    nothing = Findings.model_construct(decision=None)
+    nothing = Findings.model_construct()
     assert decision_lines(nothing) == ()
     assert decision_tables(nothing) == []
 
 
 def test_a_decision_stands_on_the_first_screen_in_every_form_and_nothing_stands_there_without_one():
-    decided = small_findings().model_copy(update={"decision": findings().decision})
+    decided = with_rows(small_findings(), decision=DECISION.of(findings()))
     (first, *_) = decision_lines(decided)
     assert build_screen(decided).decision[0] == first
     assert "DECIDE" in render_terminal(decided, 100, color=False, is_brief=True)
     assert "- Decide: " in markdown.render(decided).decode()
     assert 'id="decide"' in render_html(decided)
-    bare = decided.model_copy(update={"decision": None})
+    bare = with_rows(decided, decision=())
     assert build_screen(bare).decision == ()
     assert 'id="decide"' not in render_html(bare)

@@ -20,13 +20,14 @@ from fabricbench.analysis.findings import (
     Findings,
     LadderStep,
 )
-from fabricbench.chapters.network_map import PALE
+from fabricbench.chapters.network_map import MAPS, PALE
 from fabricbench.errors import UsageError
 from fabricbench.report.drawing.figure import AHEAD_OPACITY, UNDECIDED, Panel, Spec
 from fabricbench.report.figures import build, builders, draw, paper_spec, present
 from fabricbench.report.formats import FORMATS, FigureFormat, Format
 from fabricbench.report.palette import COLOURS, colour_range, shape_range
 from fabricbench.report.words import cell_words, value_words
+from support.chapter_rows import with_rows
 from support.example_conditions import OF_CONDITIONS, findings_in_conditions
 from support.example_curves import OF_CURVES, odd_findings
 from support.example_findings import (
@@ -409,14 +410,14 @@ def test_marks_that_carry_a_fabric_are_not_pale():
 
 def test_a_matrix_in_which_nobody_is_slow_has_no_full_colour():
     findings = example_findings()
-    calm = tuple(one.model_copy(update={"slow": (), "unexplained": ()}) for one in findings.maps)
-    (panel, *_) = panels_of("matrix", findings.model_copy(update={"maps": calm}))
+    calm = tuple(one.model_copy(update={"slow": (), "unexplained": ()}) for one in MAPS.of(findings))
+    (panel, *_) = panels_of("matrix", with_rows(findings, maps=calm))
     assert max(abs(row["heat"]) for row in panel.spec["data"]["values"]) <= PALE
     one = calm[0]
     even = one.model_copy(
         update={"matrix": tuple(tuple(v and 100.0 + 0.5 * i for i, v in enumerate(row)) for row in one.matrix)}
     )
-    (panel,) = panels_of("matrix", findings.model_copy(update={"maps": (even,)}))
+    (panel,) = panels_of("matrix", with_rows(findings, maps=[even]))
     assert {row["heat"] for row in panel.spec["data"]["values"]} == {0.0}
 
 

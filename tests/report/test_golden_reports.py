@@ -10,9 +10,13 @@ from collections.abc import Callable
 import pytest
 
 from fabricbench.analysis.findings import Findings, Interval
+from fabricbench.chapters.congestion import CONGESTIONS
+from fabricbench.chapters.network_map import MAPS
+from fabricbench.chapters.topologies import TOPOLOGIES
 from fabricbench.report.comma_separated import findings_csv
 from fabricbench.report.formats import FORMATS, Format
 from fabricbench.report.terminal import render_terminal
+from support.chapter_rows import with_rows
 from support.example_findings import before_after_findings, small_findings, three_fabric_findings
 
 NOTHING = Interval(value=0, low=None, high=None)
@@ -79,18 +83,18 @@ def test_what_is_no_comparison_has_a_table_of_its_own_with_its_unit():
     ]
     assert [float(row["mops_total"]) for row in tables["workloads"] if row["load"].startswith("IS.W")] == [100.0, 480.0]
     found = float(tables["topologies"][0]["channel_throughput"])
-    assert found == pytest.approx(findings.topologies[0].channel_throughput.value, rel=1e-6)
+    assert found == pytest.approx(TOPOLOGIES.of(findings)[0].channel_throughput.value, rel=1e-6)
     found = float(tables["congestion"][0]["impact_p99_high"])
-    assert found == pytest.approx((findings.congestions[0].impact_p99 or NOTHING).high, rel=1e-6)
+    assert found == pytest.approx((CONGESTIONS.of(findings)[0].impact_p99 or NOTHING).high, rel=1e-6)
     assert {row["unit"] for rows in tables.values() for row in rows if "metric" in row} == {"ns", "bit/s"}
     assert tables["congestion"][0]["congestor_flows"] == "16"
     assert {row["variant"] for row in tables["operations"]} >= {"4 ranks", "4 ranks,mode=nonblocking"}
-    assert len(tables["pairs"]) == 12 * len(findings.maps)
+    assert len(tables["pairs"]) == 12 * len(MAPS.of(findings))
     assert [row["is_confirmed"] for row in tables["slow"]] == ["True", "False"]
 
 
 def test_tables_without_rows_are_left_out():
-    bare = small_findings().model_copy(update={"topologies": (), "maps": ()})
+    bare = with_rows(small_findings(), topologies=(), maps=())
     assert {"topologies", "pairs", "slow"}.isdisjoint(findings_csv(bare))
     assert "Patterns of many ranks" not in rendered("markdown", bare)
     assert "The map of the network" not in rendered("html", bare)

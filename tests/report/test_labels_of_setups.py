@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from fabricbench.chapters.operations import collectives
-from fabricbench.chapters.topologies import topologies
+from fabricbench.chapters.operations import COEFFICIENTS, collectives
+from fabricbench.chapters.topologies import TOPOLOGIES, topologies
 from fabricbench.model import Layer, Pattern
 from fabricbench.report.drawing.figure import Figure
 from fabricbench.report.words import group_words
 from support.cell_keys import cell_key
+from support.chapter_rows import with_rows
 from support.example_findings import example_findings
 
 
@@ -38,16 +39,16 @@ def test_a_heat_map_names_a_mode_without_its_parameter_and_ranks_only_where_they
     labels = labels_of(collectives(findings))
     assert {"allreduce", "allreduce, nonblocking"} <= labels
     assert not any("ranks" in label or "mode=" in label for label in labels)
-    more = findings.coefficients[0].model_copy(update={"key": cell_key(Layer.MPI, Pattern.BARRIER, 0, 8)})
-    labels = labels_of(collectives(findings.model_copy(update={"coefficients": (*findings.coefficients, more)})))
+    more = COEFFICIENTS.of(findings)[0].model_copy(update={"key": cell_key(Layer.MPI, Pattern.BARRIER, 0, 8)})
+    labels = labels_of(collectives(with_rows(findings, coefficients=[*COEFFICIENTS.of(findings), more])))
     assert {"allreduce, 4 ranks, nonblocking", "barrier, 8 ranks"} <= labels
 
 
 def test_a_row_of_patterns_has_its_parameters_without_a_comma_too_many():
     findings = example_findings()
-    one = next(one for one in findings.topologies if one.key.pattern is Pattern.INCAST and one.flows == 1)
+    one = next(one for one in TOPOLOGIES.of(findings) if one.key.pattern is Pattern.INCAST and one.flows == 1)
     key = cell_key(Layer.TCP, Pattern.INCAST, 65536, 4, depth=16, timeout=18)
-    labels = labels_of(topologies(findings.model_copy(update={"topologies": (one.model_copy(update={"key": key}),)})))
+    labels = labels_of(topologies(with_rows(findings, topologies=[one.model_copy(update={"key": key})])))
     assert labels == {"incast 64 KiB, depth=16, timeout=18"}
 
 

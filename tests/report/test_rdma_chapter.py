@@ -21,6 +21,7 @@ from fabricbench.chapters.rdma import (
     rdma_table,
     rows,
 )
+from fabricbench.chapters.topologies import TOPOLOGIES
 from fabricbench.model import Layer, Pattern, RdmaDoor
 from fabricbench.record.lines import RdmaAttachment, RdmaTransport
 from fabricbench.record.port_counters import PortEvent
@@ -166,7 +167,7 @@ def test_a_run_without_rdma_has_neither_chapter_nor_figures():
 
 
 def test_incasts_over_rdma_are_not_mixed_with_those_of_sockets(findings: Findings):
-    assert any(one.key.pattern is Pattern.INCAST and one.key.layer is Layer.RDMA for one in findings.topologies)
+    assert any(one.key.pattern is Pattern.INCAST and one.key.layer is Layer.RDMA for one in TOPOLOGIES.of(findings))
     assert incasts(findings) == []
 
 
@@ -182,8 +183,8 @@ def test_every_text_format_and_the_page_show_the_chapter(findings: Findings):
 
 def test_rows_keep_full_precision_for_programs(findings: Findings):
     (first, *_) = findings.chapters["rdma"]
-    assert len(str(first["value"]["value"])) > 6
-    assert json.loads(json.dumps(first))["quantity"] == "bandwidth"
+    assert len(str(first.value.value)) > 6
+    assert json.loads(first.model_dump_json())["quantity"] == "bandwidth"
     with_events = [
         row for row in rows(findings, Quantity.BANDWIDTH) if row.events and row.events[PortEvent.RETRANSMISSION.value]
     ]

@@ -7,11 +7,12 @@ import re
 import pytest
 
 from fabricbench.report.reach import reach_words
+from support.chapter_rows import with_rows
 from support.example_findings import example_findings, small_findings
 
 
 def test_what_was_not_measured_is_named_with_the_campaign_that_measures_it():
-    (unmeasured, _) = reach_words(example_findings().model_copy(update={"congestions": (), "maps": ()}))
+    (unmeasured, _) = reach_words(with_rows(example_findings(), congestions=(), maps=()))
     assert unmeasured.startswith("Not measured: ")
     assert "a fabric beside other traffic (campaign congestion)" in unmeasured
     assert "every pair of nodes (campaign map)" in unmeasured

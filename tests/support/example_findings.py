@@ -34,6 +34,7 @@ from fabricbench.model import Layer, Metric, Pattern, Receive
 from fabricbench.pattern_facts import USUAL_LAYERS
 from fabricbench.testbed.wire import Wire
 from support.cell_keys import cell_key
+from support.chapter_rows import with_rows
 from support.example_comparisons import MARGIN, compared, crossovers_of, curves_of
 from support.example_headlines import applications, busy_machine, change, three_fabrics, two_fabrics
 from support.example_loads import example_loads, few_samples
@@ -142,7 +143,7 @@ def small_findings() -> Findings:
         return key.layer in layers and (key.message_bytes in sizes or key.message_bytes is None)
 
     summaries = tuple(item for item in whole.summaries if is_kept(item.key))
-    return whole.model_copy(
+    small = whole.model_copy(
         update={
             "summaries": summaries,
             "samples": sum(item.samples for item in summaries),
@@ -150,9 +151,9 @@ def small_findings() -> Findings:
             "curves": tuple(item for item in whole.curves if is_kept(item)),
             "ladder": tuple(step for step in whole.ladder if step.layer in layers),
             "distributions": tuple(item for item in whole.distributions if is_kept(item.key))[:2],
-            **small_patterns(whole),
         }
     )
+    return with_rows(small, **small_patterns(whole))
 
 
 def hostile_findings() -> Findings:
@@ -224,8 +225,7 @@ def _findings(
         crossovers=tuple(crossovers_of(cells)),
         ladder=tuple(_ladder(fabrics, summaries)),
         distributions=(*_distributions(summaries, noise), *few_samples([fabric.name for fabric in fabrics])),
-        **other_patterns(fabrics),
-        chapters=example_loads([fabric.name for fabric in fabrics]),
+        chapters=example_loads([fabric.name for fabric in fabrics]) | other_patterns(fabrics),
         warnings=WARNINGS,
         method=METHOD,
         inventory={f"n{node}": INVENTORY | {"hostname": f"n{node}"} for node in range(4)},

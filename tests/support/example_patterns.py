@@ -24,6 +24,10 @@ from fabricbench.analysis.findings import (
     Topology,
     Verdict,
 )
+from fabricbench.chapters.congestion import CONGESTIONS
+from fabricbench.chapters.one_way import ONE_WAYS
+from fabricbench.chapters.operations import COEFFICIENTS, OPERATIONS
+from fabricbench.chapters.topologies import TOPOLOGIES
 from fabricbench.model import Layer, Metric, Pattern
 from fabricbench.patterns import bus_factor, metric_of
 from fabricbench.statistics.candidates import Touch
@@ -49,7 +53,7 @@ class OnWire(Protocol):
 
 
 def other_patterns(fabrics: Sequence[OnWire]) -> dict[str, Any]:
-    """The fields of the findings."""
+    """The rows of the chapters."""
     return {
         "topologies": tuple(one for fabric in fabrics for one in _topologies(fabric)),
         "congestions": tuple(
@@ -74,17 +78,21 @@ def small_patterns(whole: Findings) -> dict[str, Any]:
     return {
         "topologies": tuple(
             one
-            for one in whole.topologies
+            for one in TOPOLOGIES.of(whole)
             if one.key.pattern in (Pattern.RING, Pattern.INCAST, Pattern.EXCHANGE)
             and one.flows in (1, 16)
             and one.key.layer is Layer.TCP
         ),
-        "congestions": tuple(one for one in whole.congestions if one.congestor.flows == 16),
-        "operations": tuple(one for one in whole.operations if one.key.pattern in (Pattern.ALLREDUCE, Pattern.BARRIER)),
-        "coefficients": tuple(
-            one for one in whole.coefficients if one.key.pattern in (Pattern.ALLREDUCE, Pattern.BARRIER)
+        "congestions": tuple(one for one in CONGESTIONS.of(whole) if one.congestor.flows == 16),
+        "operations": tuple(
+            one for one in OPERATIONS.of(whole) if one.key.pattern in (Pattern.ALLREDUCE, Pattern.BARRIER)
         ),
-        "one_ways": tuple(one for one in whole.one_ways if one.key.layer is Layer.TCP and one.key.message_bytes == 64),
+        "coefficients": tuple(
+            one for one in COEFFICIENTS.of(whole) if one.key.pattern in (Pattern.ALLREDUCE, Pattern.BARRIER)
+        ),
+        "one_ways": tuple(
+            one for one in ONE_WAYS.of(whole) if one.key.layer is Layer.TCP and one.key.message_bytes == 64
+        ),
     }
 
 

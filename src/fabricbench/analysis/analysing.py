@@ -42,6 +42,7 @@ from fabricbench.analysis.summary import distribution, summarise
 from fabricbench.analysis.trend import History, trend_up_to
 from fabricbench.analysis.wording import named, named_cell, percent
 from fabricbench.chapters import find_all
+from fabricbench.chapters.network_map import MAPS
 from fabricbench.chapters.stages import DIFFERENCES, leading_sentence
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer
@@ -120,7 +121,7 @@ def analyse(
     split = len(before) or 1
     origins = {launch.origin for side in sides for launch in side.launches}
     found, paragraphs = find_all(material, is_measured=origins != {Origin.IMPORTED})
-    warnings = find_warnings(replace(material, maps=found.get("maps", ())))
+    warnings = find_warnings(replace(material, maps=found.get(MAPS.name, ())))
     launches = [launch for side in sides for launch in side.launches]
     invalid = sum(len(side.invalid) for side in sides)
     samples = sum(cell.pooled.size for side in sides for cell in side.cells.values())
@@ -183,7 +184,7 @@ def analyse(
                         (
                             headline.detail,
                             leading_sentence(
-                                found["chapters"].get(DIFFERENCES, ()),
+                                found.get(DIFFERENCES, ()),
                                 (one.key for one in headline.effects if one.grade is Grade.CLEAR),
                             ),
                         ),
@@ -221,7 +222,7 @@ def analyse(
             pause=pause_of(manifest),
         ),
         inventory=manifest.inventory,
-        **found,
+        chapters=found,
     )
 
 

@@ -57,28 +57,24 @@ METHOD_OF_ALL, METHOD_OF_ONE = "How everything is measured, compared and judged"
 """Of several fabrics, and of one, which is compared with nothing."""
 
 
-def find_all(material: Material, *, is_measured: bool = True) -> tuple[dict[str, Any], list[str]]:
-    """Return the fields of `Findings` that the chapters fill, and the paragraphs of the method on what was found.
+def find_all(material: Material, *, is_measured: bool = True) -> tuple[dict[str, tuple[Any, ...]], list[str]]:
+    """Return what the chapters found, and the paragraphs of the method on it.
 
     `is_measured`: any of it was measured by fabricbench, not by another program.
     ValueError if two chapters find something under one name: one would hide the other.
     """
-    fields: dict[str, Any] = {}
-    others: dict[str, tuple[dict[str, Any], ...]] = {}
+    rows: dict[str, tuple[Any, ...]] = {}
     paragraphs: list[str] = []
     for chapter in CHAPTERS:
         found = chapter.find(material)
         for name, value in found.items():
-            if name in fields or name in others:
+            if name in rows:
                 raise ValueError(f"the chapter {chapter.name} finds {name!r}, as another does")
-            if name in Findings.model_fields:
-                fields[name] = value
-            elif value:
-                rows = [value] if isinstance(value, Model) else value
-                others[name] = tuple(row.model_dump(mode="json") for row in rows)
+            if value:
+                rows[name] = (value,) if isinstance(value, Model) else tuple(value)
         if is_measured or not chapter.is_of_measuring:
             paragraphs += chapter.methods_of(found)
-    return fields | {"chapters": others}, paragraphs
+    return rows, paragraphs
 
 
 def method_parts(findings: Findings) -> list[tuple[str, list[str]]]:

@@ -15,7 +15,7 @@ from fabricbench.analysis.headline import sizes_inside
 from fabricbench.analysis.material import Material
 from fabricbench.analysis.summary import geometric_mean
 from fabricbench.analysis.thresholds import thresholds_between
-from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, Records, rows_of
+from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, Records, Rows
 from fabricbench.model import Model
 from fabricbench.report.drawing.axes import HAS_INTERVAL, colour_channel, plotted_size, size_channel, value_channel
 from fabricbench.report.drawing.figure import (
@@ -100,6 +100,9 @@ class CurveAnomaly(Model):
     tests: int
     coincides: tuple[Threshold, ...]
     to_measure: tuple[int, ...]
+
+
+ROWS = Rows(NAME, CurveAnomaly)
 
 
 def find(material: Material) -> Found:
@@ -189,7 +192,7 @@ def _what(one: CurveAnomaly) -> str:
 
 def tables(findings: Findings) -> NamedTables:
     """Return the one table: a row for each anomaly, the largest first."""
-    found = rows_of(findings, NAME, CurveAnomaly)
+    found = ROWS.of(findings)
     rows = [
         (
             probe_words(one.key),
@@ -213,7 +216,7 @@ def tables(findings: Findings) -> NamedTables:
 
 def lines(findings: Findings) -> Sequence[str]:
     """Return the largest anomalies, a sentence each, and how many there are."""
-    found = rows_of(findings, NAME, CurveAnomaly)
+    found = ROWS.of(findings)
     several = len(findings.fabrics) > 1
     told = [_line(one, with_fabric=several) for one in found[:MOST_LINES]]
     if found and found[0].to_measure:
@@ -255,7 +258,7 @@ def records(findings: Findings) -> Records:
                 "coincides": [each.kind.value for each in one.coincides],
                 "coincides_bytes": [each.bytes for each in one.coincides],
             }
-            for one in rows_of(findings, NAME, CurveAnomaly)
+            for one in ROWS.of(findings)
         ]
     }
 
@@ -263,7 +266,7 @@ def records(findings: Findings) -> Records:
 def marked_curves(findings: Findings, *, is_interactive: bool = False) -> Figure | None:
     """Return the curves that have an anomaly, with a strip where it lies."""
     del is_interactive  # the page needs no other figure than paper
-    found = rows_of(findings, NAME, CurveAnomaly)
+    found = ROWS.of(findings)
     groups: dict[tuple[str, CellKey], list[CurveAnomaly]] = {}
     for one in found:
         groups.setdefault((one.fabric, one.key.curve), []).append(one)

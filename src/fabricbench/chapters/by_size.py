@@ -15,7 +15,7 @@ from fabricbench.analysis.instrument import impossible, tolerated, wire_shares
 from fabricbench.analysis.material import Material
 from fabricbench.analysis.measured import CellMeasured, Side
 from fabricbench.analysis.summary import over_launches, scaled
-from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, rows_of
+from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, Rows
 from fabricbench.model import Layer, Metric, Model, Pattern, Receive
 from fabricbench.pattern_facts import Family
 from fabricbench.patterns import PATTERNS
@@ -88,6 +88,9 @@ class SizeOnFabric(Model):
     is_ping_pong_impossible: bool = False
     is_stream_impossible: bool = False
     is_stream_beyond_wire: bool = False
+
+
+ROWS = Rows(NAME, SizeOnFabric)
 
 
 def find(material: Material) -> Found:
@@ -171,7 +174,7 @@ def _others(findings: Findings) -> list[CellSummary]:
 
 def _groups(findings: Findings) -> list[list[SizeOnFabric]]:
     groups: dict[tuple[Layer, Receive, tuple[str, ...]], list[SizeOnFabric]] = {}
-    for one in rows_of(findings, NAME, SizeOnFabric):
+    for one in ROWS.of(findings):
         groups.setdefault((one.layer, one.receive, one.lost_nodes), []).append(one)
     return list(groups.values())
 

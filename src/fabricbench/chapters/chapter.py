@@ -4,9 +4,9 @@ The file of a chapter has two halves. `find` computes: it takes what the analysi
 returns what was found as models with units in their names. The rest shows: `tables`, `figures` and `lines` take `Findings` and set
 text, plots and sentences. They compute no statistics: a test holds them to what `find` leaves in the findings.
 
-`analyse` calls every `find` and keeps what it returns: under the field of `Findings` that has its name, or else in
-`Findings.chapters` as rows of plain values. The page, Markdown, terminal, CSV and JSON show every chapter of
-`chapters.CHAPTERS`, in that order, that has anything to show; they know none by name. CONTRIBUTING.md adds one.
+`analyse` calls every `find` and keeps what it returns in `Findings.chapters`, by its name, as the rows that they are. The page,
+Markdown, terminal, CSV and JSON show every chapter of `chapters.CHAPTERS`, in that order, that has anything to show; they know none
+by name. CONTRIBUTING.md adds one.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from fabricbench.analysis.findings import Findings
+from fabricbench.analysis.findings.whole import ROW_MODELS
 from fabricbench.analysis.material import Material
 from fabricbench.model import Model
 from fabricbench.report.drawing.figure import Builder
@@ -58,14 +59,22 @@ class OnPage:
 
 @dataclass(frozen=True)
 class Rows(Generic[Row]):
-    """What a chapter finds under one name: rows of one model, which the chapter reads again from findings."""
+    """What a chapter finds under one name: rows of one model. Whoever shows them asks this for them."""
 
     name: str
     kind: type[Row]
 
+    def __post_init__(self) -> None:
+        """Say what the rows of that name are, also of findings that are read from a file."""
+        ROW_MODELS[self.name] = self.kind
+
     def of(self, findings: Findings) -> tuple[Row, ...]:
         """Return the rows of findings."""
         return rows_of(findings, self.name, self.kind)
+
+    def first_of(self, findings: Findings) -> Row | None:
+        """Return the first row of findings, None where there is none: of what is found once."""
+        return next(iter(self.of(findings)), None)
 
 
 @dataclass(frozen=True)
@@ -115,5 +124,5 @@ class Chapter:
 
 
 def rows_of(findings: Findings, name: str, kind: type[Row]) -> tuple[Row, ...]:
-    """Return the rows that a chapter without a field of its own found under a name, as the models that they were."""
+    """Return the rows that a chapter found under a name, as the models that they were."""
     return tuple(kind.model_validate(row) for row in findings.chapters.get(name, ()))

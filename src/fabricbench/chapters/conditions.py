@@ -18,7 +18,7 @@ from fabricbench.analysis.interaction import interactions_of, networks_of, place
 from fabricbench.analysis.material import Material
 from fabricbench.analysis.measured import Side
 from fabricbench.analysis.summary import over_launches
-from fabricbench.chapters.chapter import Chapter, Found, NamedTables, Records, rows_of
+from fabricbench.chapters.chapter import Chapter, Found, NamedTables, Records, Rows, rows_of
 from fabricbench.model import Layer, Model
 from fabricbench.quantity import count, enumeration
 from fabricbench.report.drawing.axes import (
@@ -108,6 +108,11 @@ class SettingRead(Model):
     """In how many launches a node did not answer on one side, and none read another value."""
 
 
+GRID_ROWS = Rows(GRID, GridCell)
+INTERACTION_ROWS = Rows(INTERACTIONS, Interaction)
+SETTING_ROWS = Rows(SETTINGS, SettingRead)
+
+
 def find(material: Material) -> Found:
     """Return the grid, the interactions, and what was set."""
     networks = networks_of(material.sides)
@@ -179,7 +184,7 @@ def tables(findings: Findings) -> NamedTables:
 
 def grid_table(findings: Findings) -> Table:
     """A row for each cell of each network in each condition."""
-    cells = rows_of(findings, GRID, GridCell)
+    cells = GRID_ROWS.of(findings)
     order = list(dict.fromkeys(one.network for one in cells))
     rows = [
         (
@@ -273,7 +278,7 @@ def settings_table(findings: Findings) -> Table:
             ", ".join(value or "no answer" for value in one.after),
             str(one.launches),
         )
-        for one in rows_of(findings, SETTINGS, SettingRead)
+        for one in SETTING_ROWS.of(findings)
         if one.wished or one.strayed or one.silent
     ]
     return table(("Side", "Setting", "Asked for", "Before launches", "After launches", "Launches"), rows, (5,))
@@ -281,7 +286,7 @@ def settings_table(findings: Findings) -> Table:
 
 def condition_gains(findings: Findings, *, is_interactive: bool = False) -> Figure | None:
     """Return how many times better each condition is than the first one: a panel for each, networks beside each other."""
-    shown = [one for one in rows_of(findings, GRID, GridCell) if one.gain is not None]
+    shown = [one for one in GRID_ROWS.of(findings) if one.gain is not None]
     if not shown:
         return None
     groups: dict[tuple[Layer, str], list[GridCell]] = {}
@@ -366,8 +371,8 @@ def _row(findings: Findings, one: GridCell) -> dict[str, Any]:
 
 def lines(findings: Findings) -> Sequence[str]:
     """Return what the grid is of, what the interactions come to, and what did not hold."""
-    cells = rows_of(findings, GRID, GridCell)
-    found = rows_of(findings, INTERACTIONS, Interaction)
+    cells = GRID_ROWS.of(findings)
+    found = INTERACTION_ROWS.of(findings)
     told = [_grid_line(cells)] if cells else []
     if found:
         beyond = sum(one.verdict in (InteractionVerdict.MORE, InteractionVerdict.LESS) for one in found)
@@ -385,13 +390,13 @@ def lines(findings: Findings) -> Sequence[str]:
         told
         + [
             f"{one.setting} did not hold on {one.fabric} in {one.strayed} of {count(one.launches, 'launch')}, which are left out."
-            for one in rows_of(findings, SETTINGS, SettingRead)
+            for one in SETTING_ROWS.of(findings)
             if one.strayed
         ]
         + [
             f"A node did not tell {one.setting} on {one.fabric} in {one.silent} of "
             f"{count(one.launches, 'launch')}, which are left out."
-            for one in rows_of(findings, SETTINGS, SettingRead)
+            for one in SETTING_ROWS.of(findings)
             if one.silent
         ]
     )

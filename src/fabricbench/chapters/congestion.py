@@ -16,7 +16,8 @@ from fabricbench.analysis.findings import CellKey, Congestion, CongestorFacts, F
 from fabricbench.analysis.material import Material
 from fabricbench.analysis.measured import CellMeasured, Side, log_of
 from fabricbench.analysis.summary import interval
-from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, no_tables
+from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, Rows, no_tables
+from fabricbench.chapters.topologies import TOPOLOGIES
 from fabricbench.model import Layer, Metric, Pattern
 from fabricbench.record.probe_plan import PlanCongestor
 from fabricbench.report.drawing.axes import (
@@ -61,6 +62,8 @@ from fabricbench.statistics.order import median_interval
 from fabricbench.statistics.ratios import paired_ratios
 from fabricbench.table import Table, table
 
+CONGESTIONS = Rows("congestions", Congestion)
+
 Floats = NDArray[np.float64]
 METHOD = """
 A congestion impact factor is congested over isolated of times, isolated over congested of rates, within each launch and
@@ -83,7 +86,7 @@ def find(material: Material) -> Found:
             for cell in side.cells.values()
             if cell.facts.congestor is not None and _name(cell) in alone
         ]
-    return {"congestions": tuple(found)}
+    return {CONGESTIONS.name: tuple(found)}
 
 
 def _name(cell: CellMeasured) -> tuple[object, ...]:
@@ -132,7 +135,7 @@ def _congestion(
 
 def tables(findings: Findings) -> NamedTables:
     """Return the tables of the chapter with their titles."""
-    return [("What a congestor does", congestion_table(findings.congestions)), ("Incast", incast_table(findings))]
+    return [("What a congestor does", congestion_table(CONGESTIONS.of(findings))), ("Incast", incast_table(findings))]
 
 
 def congestion_table(congestions: Sequence[Congestion]) -> Table:
@@ -185,7 +188,7 @@ def congestor_words(congestor: CongestorFacts) -> str:
 def incasts(findings: Findings) -> list[Topology]:
     """Return the incasts, the fabrics side by side; those over RDMA have a chapter of their own."""
     found = [
-        one for one in findings.topologies if one.key.pattern is Pattern.INCAST and one.key.layer is not Layer.RDMA
+        one for one in TOPOLOGIES.of(findings) if one.key.pattern is Pattern.INCAST and one.key.layer is not Layer.RDMA
     ]
     return sorted(
         found, key=lambda one: (list(Layer).index(one.key.layer), one.key.receive, one.key.message_bytes, one.flows)
@@ -223,11 +226,13 @@ def incast_table(findings: Findings) -> Table:
 def congestion(findings: Findings, *, is_interactive: bool = False) -> Figure | None:
     """Return the congestion impact factors: a panel for each victim and statistic, a row for each congestor."""
     groups: dict[CellKey, list[Congestion]] = {}
-    for one in sorted(findings.congestions, key=lambda one: (in_report_order(one.key), congestor_order(one.congestor))):
+    for one in sorted(
+        CONGESTIONS.of(findings), key=lambda one: (in_report_order(one.key), congestor_order(one.congestor))
+    ):
         groups.setdefault(one.key, []).append(one)
     impacts = [
         (statistic, impact)
-        for one in findings.congestions
+        for one in CONGESTIONS.of(findings)
         for statistic in STATISTICS
         if (impact := _impact_of(one, statistic))
     ]
@@ -243,8 +248,8 @@ def congestion(findings: Findings, *, is_interactive: bool = False) -> Figure | 
     )
     if not panels:
         return None
-    pairs = span_words(one.launches for one in findings.congestions)
-    samples = span_words(one.samples_a_launch for one in findings.congestions)
+    pairs = span_words(one.launches for one in CONGESTIONS.of(findings))
+    samples = span_words(one.samples_a_launch for one in CONGESTIONS.of(findings))
     level = f"{findings.confidence * 100:g} %"
     rests_on = f"Geometric mean over n = {pairs} launches, each against itself, {level} intervals (t on log ratios)."
     caption = sentences(
@@ -252,7 +257,7 @@ def congestion(findings: Findings, *, is_interactive: bool = False) -> Figure | 
         f"{rests_on} Tails are each launch's, from {samples} samples: of fewer than 1,000, p99.9 is nearly the worst.",
         origin_note(findings),
     )
-    behind = congestion_table(findings.congestions)
+    behind = congestion_table(CONGESTIONS.of(findings))
     title, fold = "What a congestor does", "Tails: p99 and p99.9"
     return Figure("congestion", title, caption, panels, behind, fold_title=fold, rests_on=rests_on)
 
@@ -444,10 +449,10 @@ CHAPTER = Chapter(
     title="Congestion",
     needs="a test beside a congestor, or the pattern incast",
     find=find,
-    about="congestions",
+    about=CONGESTIONS.name,
     method=METHOD,
     tables=tables,
     figures={"congestion": congestion, "incast": incast},
-    records=lambda findings: {"congestion": findings.congestions},
+    records=lambda findings: {"congestion": CONGESTIONS.of(findings)},
     on_page=OnPage(tables=no_tables),
 )

@@ -19,11 +19,13 @@ from fabricbench.analysis.findings import (
 from fabricbench.analysis.lost_launches import unequal_starts
 from fabricbench.analysis.material import Material
 from fabricbench.analysis.rows import choose_rows
-from fabricbench.chapters.chapter import Chapter, Found
+from fabricbench.chapters.chapter import Chapter, Found, Rows
 from fabricbench.quantity import count, enumeration
 from fabricbench.record.account import account_of
 from fabricbench.report.words import NOTHING, factor_words, share_words
 from fabricbench.table import Table, table
+
+DECISION = Rows("decision", DecisionFindings)
 
 NEARLY_SURE = 0.99
 """Beyond this a probability is told as "above": the model of the scatter is not known any better."""
@@ -43,7 +45,7 @@ def find(material: Material) -> Found:
     found = find_decision(material.sides, material.decision, material.level, rows=rows)
     if found is not None:
         found = found.model_copy(update={"notes": (*_unequal(material), *found.notes)})
-    return {"decision": found}
+    return {DECISION.name: found}
 
 
 def _unequal(material: Material) -> Iterable[str]:
@@ -59,7 +61,7 @@ def _unequal(material: Material) -> Iterable[str]:
 
 def decision_tables(findings: Findings) -> list[tuple[str, Table]]:
     """Return all tables of the section with their titles."""
-    found = findings.decision
+    found = DECISION.first_of(findings)
     if found is None:
         return []
     return [
@@ -72,7 +74,7 @@ def decision_tables(findings: Findings) -> list[tuple[str, Table]]:
 
 def decision_lines(findings: Findings) -> tuple[str, ...]:
     """Return what the section says in sentences: who is first, who is cheapest, where it pays, what is missing."""
-    found = findings.decision
+    found = DECISION.first_of(findings)
     if found is None:
         return ()
     if not found.fabrics:

@@ -8,7 +8,7 @@ from typing import assert_never
 from fabricbench.analysis.factors import Asked, factor_interactions_of, main_effects_of
 from fabricbench.analysis.findings import CellKey, Findings, Interaction, InteractionVerdict, MainEffect, Replication
 from fabricbench.analysis.material import Material
-from fabricbench.chapters.chapter import Chapter, Found, NamedTables, Records, rows_of
+from fabricbench.chapters.chapter import Chapter, Found, NamedTables, Records, Rows
 from fabricbench.chapters.conditions import interaction_table
 from fabricbench.quantity import count, enumeration
 from fabricbench.report.words import factor_words, group_words, in_report_order, size_words
@@ -35,6 +35,10 @@ COLUMNS = (
 COUNTED = {Replication.BLOCKS: "block", Replication.RUNS: "run", Replication.LAUNCHES: "launch"}
 
 
+EFFECT_ROWS = Rows(EFFECTS, MainEffect)
+INTERACTION_ROWS = Rows(INTERACTIONS, Interaction)
+
+
 def find(material: Material) -> Found:
     """Return the main effects and the interactions of configurations that are crossed."""
     asked = Asked(material.sides, material.pairings, material.margin, material.confidence, material.level)
@@ -51,7 +55,7 @@ def tables(findings: Findings) -> NamedTables:
 
 def effect_table(findings: Findings) -> Table:
     """A row for each level of each factor and each test."""
-    effects = rows_of(findings, EFFECTS, MainEffect)
+    effects = EFFECT_ROWS.of(findings)
     order = list(dict.fromkeys(one.factor for one in effects))
     rows = [
         (
@@ -91,7 +95,7 @@ def verdict_words(one: MainEffect, margin: float) -> str:
 
 def lines(findings: Findings) -> Sequence[str]:
     """Return what each level does in the first screen's tests and in how many of all, and what the interactions come to."""
-    effects = rows_of(findings, EFFECTS, MainEffect)
+    effects = EFFECT_ROWS.of(findings)
     levels: dict[tuple[str, str], list[MainEffect]] = {}
     for one in effects:
         levels.setdefault((one.factor, one.level), []).append(one)
@@ -99,7 +103,7 @@ def lines(findings: Findings) -> Sequence[str]:
     told = [f"{factor[0].upper()}{factor[1:]}: {_level_words(mine, leading)}." for (factor, _), mine in levels.items()]
     if any(one.replication is Replication.LAUNCHES for one in effects):
         told.append("Where a side has one run, what else differed between the sessions is in these effects too.")
-    found = rows_of(findings, INTERACTIONS, Interaction)
+    found = INTERACTION_ROWS.of(findings)
     if found:
         differ = sum(one.verdict in (InteractionVerdict.MORE, InteractionVerdict.LESS) for one in found)
         same = sum(one.verdict is InteractionVerdict.SAME for one in found)

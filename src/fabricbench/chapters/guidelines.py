@@ -11,7 +11,7 @@ from fabricbench.analysis.guidelines import Check, checks_of
 from fabricbench.analysis.instrument import impossible
 from fabricbench.analysis.material import Material
 from fabricbench.analysis.summary import geometric_mean, over_launches
-from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, Records, rows_of
+from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, Records, Rows
 from fabricbench.model import Metric, Model, Pattern
 from fabricbench.patterns import PATTERNS
 from fabricbench.report.words import PATTERN_WORDS, counted, factor_words, interval_words, size_words, value_words
@@ -59,6 +59,9 @@ class BrokenGuideline(Model):
     checked: int
 
 
+ROWS = Rows(NAME, BrokenGuideline)
+
+
 def find(material: Material) -> Found:
     """Return the broken guidelines, the one that costs most first."""
     usable = {
@@ -102,7 +105,7 @@ def _row(check: Check, checked: int, confidence: float) -> BrokenGuideline:
 
 def tables(findings: Findings) -> NamedTables:
     """Return the one table: a row for each broken guideline, those that cost most."""
-    found = rows_of(findings, NAME, BrokenGuideline)
+    found = ROWS.of(findings)
     rows = [
         (
             _operation(one),
@@ -137,7 +140,7 @@ def _call(call: Replacement) -> str:
 
 def lines(findings: Findings) -> Sequence[str]:
     """Return what is to gain at most by another call, an operation and its replacement at a time, and of how many checks."""
-    found = rows_of(findings, NAME, BrokenGuideline)
+    found = ROWS.of(findings)
     groups: dict[tuple[str, Pattern, tuple[Pattern, ...], tuple[str, ...]], list[BrokenGuideline]] = {}
     for one in found:
         instead = tuple(call.pattern for call in one.replacement)
@@ -170,7 +173,7 @@ def records(findings: Findings) -> Records:
                 "replacement_bytes": [call.message_bytes for call in one.replacement],
                 "replacement_times": [call.times for call in one.replacement],
             }
-            for one in rows_of(findings, NAME, BrokenGuideline)
+            for one in ROWS.of(findings)
         ]
     }
 

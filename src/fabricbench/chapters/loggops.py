@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from fabricbench.analysis.findings import CellKey, Findings, Interval
 from fabricbench.analysis.findings.loggops import CurveFit, LogGops, Penalty
 from fabricbench.analysis.loggops import curve_fits, fits_of, parameters, penalties
 from fabricbench.analysis.material import Material
-from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, Records, rows_of
+from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, Records, Rows
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Metric
 from fabricbench.report.words import (
@@ -41,6 +41,11 @@ their {level} intervals. Misfits are those of every other size, left out and pre
 TIME, RATE = Metric.ROUND_TRIP_TIME, Metric.THROUGHPUT
 
 
+ROWS = Rows(NAME, LogGops)
+FIT_ROWS = Rows(FITS, CurveFit)
+PENALTY_ROWS = Rows(PENALTIES, Penalty)
+
+
 def find(material: Material) -> Found:
     """Return the parameters of each layer with a curve of ping-pongs, every fitted curve, and what messages take in company."""
     fits = fits_of(material.sides, material.curves, material.confidence)
@@ -57,7 +62,7 @@ def tables(findings: Findings) -> NamedTables:
 
 
 def _parameter_table(findings: Findings) -> Table:
-    found = sorted(rows_of(findings, NAME, LogGops), key=lambda one: in_report_order(one.key))
+    found = sorted(ROWS.of(findings), key=lambda one: in_report_order(one.key))
     rates = line_rates(findings)
     rows = [
         (
@@ -133,7 +138,7 @@ def _rate(per_byte: Interval | None, line_rate_bit_s: float | None) -> str:
 def _penalty_table(findings: Findings) -> Table:
     """A row for each pattern of a fabric: its smallest message and its largest; files have all."""
     groups: dict[tuple[str, CellKey], list[Penalty]] = {}
-    for one in sorted(rows_of(findings, PENALTIES, Penalty), key=lambda one: in_report_order(one.key)):
+    for one in sorted(PENALTY_ROWS.of(findings), key=lambda one: in_report_order(one.key)):
         groups.setdefault((one.fabric, one.key.curve), []).append(one)
     rows = [
         (
@@ -155,7 +160,7 @@ def _penalty_table(findings: Findings) -> Table:
 def lines(findings: Findings) -> Sequence[str]:
     """Return of each fabric what a message takes in the layer nearest to users, and how well that predicts."""
     top: dict[str, LogGops] = {}
-    for one in rows_of(findings, NAME, LogGops):
+    for one in ROWS.of(findings):
         known = top.get(one.fabric)
         if known is None or _height(one) > _height(known):
             top[one.fabric] = one
@@ -186,14 +191,14 @@ def records(findings: Findings) -> Records:
                 "switches_above_bytes": [each.first_bytes for each in one.switches],
                 "switches_up_to_bytes": [each.last_bytes for each in one.switches],
             }
-            for one in rows_of(findings, NAME, LogGops)
+            for one in ROWS.of(findings)
         ],
         FITS: [
             one.model_dump(mode="json", exclude={"pieces"}) | piece.model_dump(mode="json")
-            for one in rows_of(findings, FITS, CurveFit)
+            for one in FIT_ROWS.of(findings)
             for piece in one.pieces
         ],
-        PENALTIES: rows_of(findings, PENALTIES, Penalty),
+        PENALTIES: PENALTY_ROWS.of(findings),
     }
 
 
@@ -237,9 +242,9 @@ def as_json(findings: Findings) -> bytes:
                 "numbers": "measured" if fabric.mark is None else fabric.mark.value,
                 "path": fabric.proof.value,
                 "line_rate_bit_s": fabric.line_rate_bit_s,
-                "parameters": _of(findings, NAME, fabric.name),
-                "curves": _of(findings, FITS, fabric.name),
-                "penalties": _of(findings, PENALTIES, fabric.name),
+                "parameters": _of(ROWS.of(findings), fabric.name),
+                "curves": _of(FIT_ROWS.of(findings), fabric.name),
+                "penalties": _of(PENALTY_ROWS.of(findings), fabric.name),
             }
             for fabric in findings.fabrics
         ],
@@ -247,8 +252,8 @@ def as_json(findings: Findings) -> bytes:
     return (json.dumps(told, indent=1) + "\n").encode()
 
 
-def _of(findings: Findings, name: str, fabric: str) -> list[Mapping[str, Any]]:
-    return [row for row in findings.chapters.get(name, ()) if row["fabric"] == fabric]
+def _of(rows: Iterable[LogGops | CurveFit | Penalty], fabric: str) -> list[Mapping[str, Any]]:
+    return [row.model_dump(mode="json") for row in rows if row.fabric == fabric]
 
 
 CHAPTER = Chapter(

@@ -8,13 +8,15 @@ from collections.abc import Iterator, Sequence
 from fabricbench.analysis.findings import Findings, NetworkMap, slowness_words
 from fabricbench.analysis.material import Material
 from fabricbench.analysis.network_map import confirmation_of, network_maps
-from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, Records
+from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, Records, Rows
 from fabricbench.report.drawing.figure import Figure, KeyEntry, Panel, origin_note, sentences, span_of_launches, tooltip
 from fabricbench.report.drawing.heat import LEAST_REACH, NEUTRAL, ROW_HEIGHT, heat_spec, widest
 from fabricbench.report.drawing.large_matrix import MOST_LISTED, PALE, large_panel, matrix_csv, slowest_pairs
 from fabricbench.report.palette import COLOURS
 from fabricbench.report.words import NOTHING, PATTERN_WORDS, size_words, value_parts, value_words, with_bounds
 from fabricbench.table import Table, table
+
+MAPS = Rows("maps", NetworkMap)
 
 METHOD = """
 A map models the logarithms of all pairs' medians by a level and few causes (nodes, directions, pairs), found by
@@ -49,21 +51,21 @@ def find(material: Material) -> Found:
             found += [one.model_copy(update={"fabric": side.name}) for one in mine]
             if mine:
                 break
-    return {"maps": tuple(found)}
+    return {MAPS.name: tuple(found)}
 
 
 def tables(findings: Findings) -> NamedTables:
     """Return the tables of the chapter with their titles, a matrix each at the end."""
-    return [*_page_tables(findings), *((map_words(one), matrix_table(one)) for one in findings.maps)]
+    return [*_page_tables(findings), *((map_words(one), matrix_table(one)) for one in MAPS.of(findings))]
 
 
 def _page_tables(findings: Findings) -> NamedTables:
-    return [("Who is slow", slow_table(findings.maps)), ("Groups of nodes", groups_table(findings.maps))]
+    return [("Who is slow", slow_table(MAPS.of(findings))), ("Groups of nodes", groups_table(MAPS.of(findings)))]
 
 
 def lines(findings: Findings) -> Sequence[str]:
     """Return what the matrices come to, in a sentence."""
-    return (map_verdict(findings.maps),) if findings.maps else ()
+    return (map_verdict(MAPS.of(findings)),) if MAPS.of(findings) else ()
 
 
 def map_words(one: NetworkMap) -> str:
@@ -172,7 +174,7 @@ def _pairs_of(one: NetworkMap) -> Iterator[tuple[str, str, float]]:
 
 
 def _records(findings: Findings) -> Records:
-    maps = [(one, {name: getattr(one, name) for name in OF_A_MAP}) for one in findings.maps]
+    maps = [(one, {name: getattr(one, name) for name in OF_A_MAP}) for one in MAPS.of(findings)]
     return {
         "pairs": [
             {**of, "metric": one.metric, "source": source, "destination": destination, "value": value}
@@ -189,27 +191,27 @@ def _records(findings: Findings) -> Records:
 def matrix(findings: Findings, *, is_interactive: bool = False) -> Figure | None:
     """Return the matrix of every pair, a panel for each fabric and cell; whoever is slow is framed."""
     del is_interactive  # the page needs no other figure than paper
-    if not findings.maps:
+    if not MAPS.of(findings):
         return None
     colours = (FAST_COLOUR, SLOW_COLOUR)
     panels = tuple(
         large_panel(one, map_words(one), findings.margin, colours)
         if is_large(one)
         else _matrix_panel(one, findings.margin)
-        for one in findings.maps
+        for one in MAPS.of(findings)
     )
-    n = span_of_launches(one.launches for one in findings.maps)
+    n = span_of_launches(one.launches for one in MAPS.of(findings))
     caption = sentences(
         "From the host on the left to the one below, medians over launches. Full orange, and a frame, has what belongs to a node, "
         "pair or direction found slow (dashed: suspected); what merely lies beside the middle by more than the margin is pale.",
         "Dotted frames: slower than the others explain, and nobody could be named."
-        if any(one.unexplained for one in findings.maps)
+        if any(one.unexplained for one in MAPS.of(findings))
         else "",
         f"Of more than {MOST_CELLS} hosts the matrix is an image, and the table has the {MOST_LISTED:,} slowest pairs."
-        if any(map(is_large, findings.maps))
+        if any(map(is_large, MAPS.of(findings)))
         else "",
         f"n = {n}.",
-        map_verdict(findings.maps),
+        map_verdict(MAPS.of(findings)),
         origin_note(findings),
     )
     key = (
@@ -218,13 +220,13 @@ def matrix(findings: Findings, *, is_interactive: bool = False) -> Figure | None
         KeyEntry("slower", SLOW_COLOUR),
     )
     rests_on = f"Medians of n = {n}."
-    large = [one for one in findings.maps if is_large(one)]
+    large = [one for one in MAPS.of(findings) if is_large(one)]
     return Figure(
         "matrix",
         "Every pair of hosts",
         caption,
         panels,
-        pairs_table(findings.maps),
+        pairs_table(MAPS.of(findings)),
         key=key,
         rests_on=rests_on,
         files=tuple((f"matrix-{number}.csv", matrix_csv(one)) for number, one in enumerate(large, 1)),
@@ -292,7 +294,7 @@ CHAPTER = Chapter(
     title="The map of the network",
     needs="every pair of nodes: the campaign map has them, and `fabricbench map`",
     find=find,
-    about="maps",
+    about=MAPS.name,
     method=METHOD,
     tables=tables,
     figures={"matrix": matrix},

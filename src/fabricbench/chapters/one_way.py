@@ -12,7 +12,7 @@ from fabricbench.analysis.findings import Findings, Interval, OneWay
 from fabricbench.analysis.material import Material
 from fabricbench.analysis.measured import CellMeasured, Side
 from fabricbench.analysis.summary import interval
-from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, no_tables
+from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, Rows, no_tables
 from fabricbench.model import Layer, Metric
 from fabricbench.report.drawing.axes import HAS_INTERVAL, TIME_LABELS, colour_channel
 from fabricbench.report.drawing.figure import (
@@ -28,6 +28,8 @@ from fabricbench.report.drawing.figure import (
 from fabricbench.report.words import group_words, in_report_order, interval_words, size_words, value_words
 from fabricbench.statistics.order import median_interval
 from fabricbench.table import Table, table
+
+ONE_WAYS = Rows("one_ways", OneWay)
 
 Floats = NDArray[np.float64]
 METHOD = """
@@ -46,7 +48,7 @@ def find(material: Material) -> Found:
         for side in material.sides
         for key, directions in read_directions(side).items()
     ]
-    return {"one_ways": tuple(found)}
+    return {ONE_WAYS.name: tuple(found)}
 
 
 def _one_way(side: Side, cell: CellMeasured, directions: Directions, confidence: float) -> OneWay:
@@ -110,7 +112,7 @@ def one_way_table(findings: Findings) -> Table:
             interval_words(TRIP, one.round_trip),
             value_words(TRIP, one.round_trip.value / 2),
         )
-        for one in sorted(findings.one_ways, key=lambda one: in_report_order(one.key))
+        for one in sorted(ONE_WAYS.of(findings), key=lambda one: in_report_order(one.key))
     ]
     columns = (
         "Layer",
@@ -139,7 +141,7 @@ def one_way(findings: Findings, *, is_interactive: bool = False) -> Figure | Non
     del is_interactive  # the page needs no other figure than paper
     order = [fabric.name for fabric in findings.fabrics]
     groups: dict[tuple[Layer, str], list[OneWay]] = {}
-    for one in sorted(findings.one_ways, key=lambda one: (in_report_order(one.key)[0], order.index(one.fabric))):
+    for one in sorted(ONE_WAYS.of(findings), key=lambda one: (in_report_order(one.key)[0], order.index(one.fabric))):
         groups.setdefault((one.key.layer, one.fabric), []).append(one)
     if not groups:
         return None
@@ -152,7 +154,7 @@ def one_way(findings: Findings, *, is_interactive: bool = False) -> Figure | Non
     caption = sentences(
         "Bars: the latency of each direction by clocks that agree; upright mark: half the round trip of them. How "
         "far the clocks may be apart is under the pointer and in the table.",
-        interval_note(findings, (one.launches for one in findings.one_ways)),
+        interval_note(findings, (one.launches for one in ONE_WAYS.of(findings))),
         origin_note(findings),
     )
     return Figure("one-way", "The latency of each direction", caption, panels, one_way_table(findings))
@@ -219,10 +221,10 @@ CHAPTER = Chapter(
     title="One-way latency",
     needs="the pattern oneway: the campaign oneway has it",
     find=find,
-    about="one_ways",
+    about=ONE_WAYS.name,
     method=METHOD,
     tables=tables,
     figures={"one-way": one_way},
-    records=lambda findings: {"one-way": findings.one_ways},
+    records=lambda findings: {"one-way": ONE_WAYS.of(findings)},
     on_page=OnPage(entry="One-way", tables=no_tables, is_open=False),
 )

@@ -21,7 +21,7 @@ from fabricbench.analysis.findings import (
 from fabricbench.analysis.material import Material
 from fabricbench.analysis.measured import CellMeasured, Side
 from fabricbench.analysis.summary import interval, over_launches, scaled
-from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage
+from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, Rows
 from fabricbench.model import Metric
 from fabricbench.pattern_facts import Family
 from fabricbench.patterns import PATTERNS, bus_factor
@@ -53,6 +53,10 @@ from fabricbench.report.words import (
 from fabricbench.statistics.order import median_interval
 from fabricbench.table import Table, table
 
+OPERATIONS = Rows("operations", Operation)
+COEFFICIENTS = Rows("coefficients", Coefficient)
+START_UPS = Rows("start_ups", StartUp)
+
 METHOD = """
 A call of an MPI operation begins on all ranks at a time that their clocks agree on, no barrier before it, and lasts as
 long as on the slowest rank (Hoefler and Belli, SC'15; Hunold and Carpen-Amarie, IEEE TPDS, 2016); calls in which some
@@ -73,9 +77,9 @@ def find(material: Material) -> Found:
         if PATTERNS[key.pattern].family is Family.OPERATION and cell.facts.congestor is None
     ]
     return {
-        "operations": tuple(operations),
-        "coefficients": tuple(_coefficients(material.cells)),
-        "start_ups": tuple(_start_ups(material.sides, material.confidence)),
+        OPERATIONS.name: tuple(operations),
+        COEFFICIENTS.name: tuple(_coefficients(material.cells)),
+        START_UPS.name: tuple(_start_ups(material.sides, material.confidence)),
     }
 
 
@@ -149,13 +153,13 @@ def tables(findings: Findings) -> NamedTables:
     return [
         ("How the fabrics compare", coefficient_table(findings)),
         ("Times and bandwidths, medians", operation_table(findings)),
-        ("Starting MPI", start_up_table(findings) if findings.operations else table((), ())),
+        ("Starting MPI", start_up_table(findings) if OPERATIONS.of(findings) else table((), ())),
     ]
 
 
 def _page_tables(findings: Findings) -> NamedTables:
     """Return those that no figure of the page has behind it."""
-    if not findings.operations:
+    if not OPERATIONS.of(findings):
         return []
     return [
         ("Times and bandwidths of the operations, medians over launches", operation_table(findings)),
@@ -195,7 +199,7 @@ def operation_table(findings: Findings) -> Table:
             NOTHING if one.clock_error_ns is None else value_words(one.key.metric, one.clock_error_ns),
             f"{one.launches}",
         )
-        for one in sorted(findings.operations, key=lambda one: in_report_order(one.key))
+        for one in sorted(OPERATIONS.of(findings), key=lambda one: in_report_order(one.key))
     ]
     columns = (
         "Operation",
@@ -215,12 +219,12 @@ def operation_table(findings: Findings) -> Table:
     spare = ("Launches", "Late starts", "Back to back", "Barrier start", "Algorithm bandwidth", "Starts within")
     made = table(columns, rows, (1, *range(3, 13)), spare=spare)
     told = {
-        6: any(one.barrier_start for one in findings.operations),
-        7: any(one.back_to_back for one in findings.operations),
-        8: any(one.overlap for one in findings.operations),
-        9: any(one.start_tolerance_ns is not None for one in findings.operations),
-        10: any(one.fabric not in imported for one in findings.operations),
-        11: any(one.clock_error_ns for one in findings.operations),
+        6: any(one.barrier_start for one in OPERATIONS.of(findings)),
+        7: any(one.back_to_back for one in OPERATIONS.of(findings)),
+        8: any(one.overlap for one in OPERATIONS.of(findings)),
+        9: any(one.start_tolerance_ns is not None for one in OPERATIONS.of(findings)),
+        10: any(one.fabric not in imported for one in OPERATIONS.of(findings)),
+        11: any(one.clock_error_ns for one in OPERATIONS.of(findings)),
     }
     for column in sorted((column for column, is_told in told.items() if not is_told), reverse=True):
         made = made.without(column)
@@ -229,7 +233,7 @@ def operation_table(findings: Findings) -> Table:
 
 def coefficient_table(findings: Findings) -> Table:
     """A row for each operation and size: the coefficient of B against A, and the verdict."""
-    ordered = sorted(findings.coefficients, key=lambda one: in_report_order(one.key))
+    ordered = sorted(COEFFICIENTS.of(findings), key=lambda one: in_report_order(one.key))
     rows = [
         (
             operation_words(one.key),
@@ -257,7 +261,7 @@ def start_up_table(findings: Findings) -> Table:
     """A row for each fabric: what starting MPI took on the slowest rank."""
     rows = [
         (one.fabric, str(one.ranks), interval_words(Metric.OPERATION_TIME, one.time), str(one.launches))
-        for one in findings.start_ups
+        for one in START_UPS.of(findings)
     ]
     columns = ("Fabric", "Ranks", "MPI_Init on the slowest rank", "Launches")
     return table(columns, rows, (1, 2, 3), spare=("Launches",))
@@ -267,12 +271,12 @@ def collectives(findings: Findings, *, is_interactive: bool = False) -> Figure |
     """Return the coefficient (t_B - t_A) / t_A of every operation and size, a panel for each pair of fabrics."""
     del is_interactive  # the page needs no other figure than paper
     groups: dict[tuple[str, str], list[Coefficient]] = {}
-    for one in sorted(findings.coefficients, key=lambda one: in_report_order(one.key)):
+    for one in sorted(COEFFICIENTS.of(findings), key=lambda one: in_report_order(one.key)):
         groups.setdefault((one.fabric_a, one.fabric_b), []).append(one)
     if not groups:
         return None
     panels = tuple(_coefficient_panel(findings, *pair, group) for pair, group in groups.items())
-    rests_on = ratio_note(findings, (one.launches for one in findings.coefficients))
+    rests_on = ratio_note(findings, (one.launches for one in COEFFICIENTS.of(findings)))
     caption = sentences(
         "(t_B − t_A) / t_A: below 0 the second fabric takes less time, and the square has its colour; above 0 the first one. "
         "Without colour: = is equivalent within the margin, ? is not enough data; paler: ahead, perhaps by less than the margin. "
@@ -354,9 +358,9 @@ CHAPTER = Chapter(
     tables=tables,
     figures={"collectives": collectives},
     records=lambda findings: {
-        "operations": findings.operations,
-        "coefficients": findings.coefficients,
-        "start-up": findings.start_ups,
+        "operations": OPERATIONS.of(findings),
+        "coefficients": COEFFICIENTS.of(findings),
+        "start-up": START_UPS.of(findings),
     },
     on_page=OnPage(tables=_page_tables),
 )

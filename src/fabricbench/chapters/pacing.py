@@ -16,7 +16,7 @@ from fabricbench.analysis.instrument import impossible
 from fabricbench.analysis.material import Material
 from fabricbench.analysis.measured import CellMeasured, Side
 from fabricbench.analysis.summary import over_launches
-from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, rows_of
+from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, Rows
 from fabricbench.model import Layer, Metric, Model, Pattern, Receive
 from fabricbench.patterns import PATTERNS
 from fabricbench.report.words import (
@@ -62,6 +62,9 @@ class MessagePacing(Model):
     lone_over_streamed: Interval | None = None
     paced_over_lone: Interval | None = None
     lone_over_burst: Interval | None = None
+
+
+ROWS = Rows(NAME, MessagePacing)
 
 
 def find(material: Material) -> Found:
@@ -174,7 +177,7 @@ COLUMNS: tuple[tuple[str, Of], ...] = (
 
 def tables(findings: Findings) -> NamedTables:
     """Return the one table of the chapter: a row for each layer and size, a column for whatever was measured."""
-    found = rows_of(findings, NAME, MessagePacing)
+    found = ROWS.of(findings)
     columns = [(head, of) for head, of in COLUMNS if any(of(one) is not None for one in found)]
     rows = [
         (_layer(one), size_words(one.message_bytes), *(interval_words(TIME, of(one)) for _, of in columns))
@@ -191,7 +194,7 @@ def _layer(one: MessagePacing) -> str:
 def lines(findings: Findings) -> Sequence[str]:
     """Return for each layer from the top what is shown of its smallest message that has each difference."""
     groups: dict[str, list[MessagePacing]] = {}
-    for one in rows_of(findings, NAME, MessagePacing):
+    for one in ROWS.of(findings):
         groups.setdefault(_layer(one), []).append(one)
     return [line for layer, group in groups.items() for line in _lines(layer, group)]
 

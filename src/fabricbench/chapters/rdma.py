@@ -18,7 +18,7 @@ from fabricbench.analysis.material import Material
 from fabricbench.analysis.measured import CellMeasured, Side
 from fabricbench.analysis.rdma_attachments import AttachedAlike, attachments_of, range_words, transport_words
 from fabricbench.analysis.summary import interval
-from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, rows_of
+from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, Rows
 from fabricbench.model import Layer, Model, Pattern, RdmaDoor
 from fabricbench.published.studies import study
 from fabricbench.record.port_counters import PortEvent, event_words
@@ -125,6 +125,11 @@ class RdmaRow(Model):
         return "alone" if self.senders == 1 else f"{self.senders} to 1"
 
 
+ROWS = Rows(NAME, RdmaRow)
+ATTACHED_ROWS = Rows(ATTACHED, RdmaHosts)
+PORT_ROWS = Rows(PORTS, RdmaPorts)
+
+
 def find(material: Material) -> Found:
     """Return the bandwidths and latencies over RDMA of every side, alone and under load."""
     rows = [
@@ -209,7 +214,7 @@ def _in_order(row: RdmaRow) -> tuple[object, ...]:
 
 def rows(findings: Findings, quantity: Quantity) -> list[RdmaRow]:
     """Return the rows of a table in its order, the fabrics of each test side by side."""
-    return [row for row in rows_of(findings, NAME, RdmaRow) if row.quantity is quantity]
+    return [row for row in ROWS.of(findings) if row.quantity is quantity]
 
 
 def tables(findings: Findings) -> NamedTables:
@@ -257,7 +262,7 @@ def attached_table(findings: Findings) -> Table:
             one.path_mtu or NOTHING,
             f"{one.inline_bytes} B",
         )
-        for one in rows_of(findings, ATTACHED, RdmaHosts)
+        for one in ATTACHED_ROWS.of(findings)
     ]
     return table(columns, lines, (5, 7, 8, 9))
 
@@ -344,7 +349,7 @@ def _comparisons(findings: Findings, key: CellKey) -> Iterator[Comparison]:
 
 def lines(findings: Findings) -> list[str]:
     """Return what the ports counted in all, fabric by fabric, and what the study found."""
-    told = rows_of(findings, PORTS, RdmaPorts)
+    told = PORT_ROWS.of(findings)
     if not told:
         return []
     said = []

@@ -11,7 +11,7 @@ from fabricbench.analysis.findings import Findings, Topology
 from fabricbench.analysis.material import Material
 from fabricbench.analysis.measured import CellMeasured, Side
 from fabricbench.analysis.summary import interval, over_launches, scaled
-from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, no_tables
+from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, Rows, no_tables
 from fabricbench.model import Layer, Metric, Pattern
 from fabricbench.pattern_facts import Family
 from fabricbench.patterns import PATTERNS
@@ -42,6 +42,8 @@ from fabricbench.report.words import (
 from fabricbench.statistics.order import median_interval
 from fabricbench.table import Table, table
 
+TOPOLOGIES = Rows("topologies", Topology)
+
 GROUPS = (Family.LOCKSTEP, Family.FLOOD)
 METHOD = """
 Where many ranks take part, a sample is what all of them did: a turn with neighbours lasts from when the last rank was
@@ -67,7 +69,7 @@ def find(material: Material) -> Found:
             for key, cell in side.cells.items()
             if PATTERNS[key.pattern].family in GROUPS and cell.facts.congestor is None
         ]
-    return {"topologies": tuple(found)}
+    return {TOPOLOGIES.name: tuple(found)}
 
 
 def _topology(side: Side, cell: CellMeasured, sharing: Sharing | None, confidence: float) -> Topology:
@@ -125,7 +127,7 @@ def topology_table(findings: Findings) -> Table:
             share_interval_words(one.share_of_arithmetic),
             _against(findings, one),
         )
-        for one in sorted(findings.topologies, key=lambda one: in_report_order(one.key))
+        for one in sorted(TOPOLOGIES.of(findings), key=lambda one: in_report_order(one.key))
     ]
     columns = (
         "Pattern",
@@ -141,7 +143,7 @@ def topology_table(findings: Findings) -> Table:
     )
     spare = (AGAINST_COLUMN, "All channels", "Time of a turn", "By arithmetic", "Channels")
     made = table(columns, rows, (1, 3, 4, 5, 6, 7, 8), spare=spare)
-    return made if any(one.time for one in findings.topologies) else made.without(3)
+    return made if any(one.time for one in TOPOLOGIES.of(findings)) else made.without(3)
 
 
 def _rate(one: Topology) -> Metric:
@@ -159,7 +161,7 @@ def topologies(findings: Findings, *, is_interactive: bool = False) -> Figure | 
     del is_interactive  # the page needs no other figure than paper
     groups: dict[tuple[Layer, str], list[Topology]] = {}
     order = [fabric.name for fabric in findings.fabrics]
-    shown = [one for one in findings.topologies if is_shown(one)]
+    shown = [one for one in TOPOLOGIES.of(findings) if is_shown(one)]
     for one in sorted(shown, key=lambda one: (in_report_order(one.key)[0], order.index(one.fabric), *_place(one))):
         groups.setdefault((one.key.layer, one.fabric), []).append(one)
     if not groups:
@@ -256,6 +258,6 @@ CHAPTER = Chapter(
     method=METHOD,
     tables=tables,
     figures={"topologies": topologies},
-    records=lambda findings: {"topologies": findings.topologies},
+    records=lambda findings: {"topologies": TOPOLOGIES.of(findings)},
     on_page=OnPage(entry="Many ranks", tables=no_tables, is_open=False),
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from fabricbench.analysis.findings import Findings
 from fabricbench.analysis.findings.trend import Trend
 from fabricbench.analysis.material import Material
-from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, rows_of
+from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, Rows
 from fabricbench.report import trend as words
 from fabricbench.report.drawing.figure import Figure, origin_note, sentences
 from fabricbench.report.palette import colour_range, fabric_names
@@ -20,13 +20,16 @@ over all tests of the trend with {level}; a run's interval is that over its laun
 """
 
 
+ROWS = Rows(NAME, Trend)
+
+
 def find(material: Material) -> Found:
     """Return the trend, where runs of before were given."""
     return {NAME: material.trend}
 
 
 def _trend_of(findings: Findings) -> Trend | None:
-    return next(iter(rows_of(findings, NAME, Trend)), None)
+    return ROWS.first_of(findings)
 
 
 def lines(findings: Findings) -> Sequence[str]:

@@ -79,7 +79,8 @@ def _of_one(findings: Findings, form: Format, width: int) -> str:
         return findings_csv(findings).get(by_size.NAME, "").rstrip("\n")
     if form is Format.JSON:
         origins = origins_of(findings)
-        return as_json([row | origin_columns(row, origins) for row in findings.chapters.get(by_size.NAME, ())])
+        rows = (row.model_dump(mode="json") for row in by_size.ROWS.of(findings))
+        return as_json([row | origin_columns(row, origins) for row in rows])
     writer, in_width = _writers(form, width)
     parts = ["\n".join(in_width(_head(findings, form)))]
     for chapter in (by_size.CHAPTER, pacing.CHAPTER):

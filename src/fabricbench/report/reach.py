@@ -33,11 +33,11 @@ def _lacking(findings: Findings) -> Iterator[tuple[str, str]]:
     """Yield what a network is asked for besides two ranks at a time and was not, with the built-in campaign that asks."""
     of_programs = [one for one in findings.summaries if PATTERNS[one.key.pattern].family is Family.WORKLOAD]
     asked: tuple[tuple[object, str, str], ...] = (
-        (findings.topologies, "many ranks at once", "patterns"),
-        (findings.operations, "MPI operations", "collectives"),
-        (findings.congestions, "a fabric beside other traffic", "congestion"),
-        (findings.one_ways, "one-way latency", "oneway"),
-        (findings.maps, "every pair of nodes", "map"),
+        (findings.chapters.get("topologies"), "many ranks at once", "patterns"),
+        (findings.chapters.get("operations"), "MPI operations", "collectives"),
+        (findings.chapters.get("congestions"), "a fabric beside other traffic", "congestion"),
+        (findings.chapters.get("one_ways"), "one-way latency", "oneway"),
+        (findings.chapters.get("maps"), "every pair of nodes", "map"),
         (findings.chapters.get(WORKLOADS) or of_programs, "kernels and applications", "npb"),
     )
     yield from ((what, campaign) for found, what, campaign in asked if not found)

@@ -1,6 +1,7 @@
 """Findings as earlier versions wrote them, as today's have them.
 
-Kernels of NPB, applications and farms had models of their own, beside the rows of all workloads that repeated them.
+Kernels of NPB, applications and farms had models of their own, beside the rows of all workloads that repeated them. Some chapters'
+rows were fields of the findings.
 """
 
 from __future__ import annotations
@@ -14,13 +15,19 @@ from fabricbench.analysis.findings.loads import WORKLOADS
 OF_KERNELS = ("calls", "bytes_sent", "mops_total", "mops_per_process", "of_reference")
 """What only rows of kernels told."""
 
+FIELDS = ("topologies", "congestions", "operations", "coefficients", "start_ups", "one_ways", "maps", "decision")
+"""What chapters found and findings had beside `chapters`; a decision alone was no list."""
+
 Row = Mapping[str, Any]
 
 
 def as_today(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return findings of any version as today's model reads them; those of today as they are."""
-    rest = {name: value for name, value in data.items() if name not in ("kernels", "applications")}
+    rest = {name: value for name, value in data.items() if name not in ("kernels", "applications", *FIELDS)}
     chapters = dict(rest.get("chapters") or {})
+    for name in FIELDS:
+        if found := data.get(name):
+            chapters[name] = tuple(found) if isinstance(found, list | tuple) else (found,)
     if kernels := data.get("kernels"):
         chapters[WORKLOADS] = tuple(_with_rates(chapters.get(WORKLOADS, ()), kernels["results"]))
     if applications := data.get("applications"):

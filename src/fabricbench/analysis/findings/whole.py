@@ -12,7 +12,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any, ClassVar
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from fabricbench.analysis.findings.cells import (
     CellKey,
@@ -28,15 +28,6 @@ from fabricbench.analysis.findings.cells import (
 )
 from fabricbench.analysis.findings.doubts import Doubt
 from fabricbench.analysis.findings.earlier import as_today
-from fabricbench.analysis.findings.patterns import (
-    Coefficient,
-    Congestion,
-    NetworkMap,
-    OneWay,
-    Operation,
-    StartUp,
-    Topology,
-)
 from fabricbench.model import Layer, Metric, Model, Receive
 from fabricbench.record.decision_table import Counting
 from fabricbench.record.provenance import Marks, Origin, Proof, marks_of
@@ -378,6 +369,10 @@ class FabricFacts(Model):
         return self.origin or (Origin.EMULATED if self.is_emulated else None)
 
 
+ROW_MODELS: dict[str, type[Model]] = {}
+"""The model of the rows of each name in `Findings.chapters`; chapters say it as they are loaded (`chapters.chapter.Rows`)."""
+
+
 class Findings(Model):
     """Everything that a report shows about a run, or about two runs set against each other."""
 
@@ -409,16 +404,8 @@ class Findings(Model):
     crossovers: tuple[Crossover, ...]
     ladder: tuple[LadderStep, ...]
     distributions: tuple[Distribution, ...]
-    topologies: tuple[Topology, ...] = ()
-    congestions: tuple[Congestion, ...] = ()
-    operations: tuple[Operation, ...] = ()
-    coefficients: tuple[Coefficient, ...] = ()
-    start_ups: tuple[StartUp, ...] = ()
-    one_ways: tuple[OneWay, ...] = ()
-    maps: tuple[NetworkMap, ...] = ()
-    decision: DecisionFindings | None = None
-    chapters: dict[str, tuple[dict[str, JsonValue], ...]] = Field(default={}, exclude_if=_is_empty)
-    """What further chapters found, by name: rows of plain values (`fabricbench.chapters`)."""
+    chapters: dict[str, tuple[Any, ...]] = Field(default={}, exclude_if=_is_empty)
+    """What chapters found, by name: rows, each the model that its chapter says; of a name that no chapter has, plain values."""
     warnings: tuple[Caution, ...]
     method: tuple[str, ...]
     """The method in words, a paragraph each, with sources."""
@@ -429,6 +416,16 @@ class Findings(Model):
     @classmethod
     def _of_any_version(cls, data: Any) -> Any:
         return as_today(data) if isinstance(data, Mapping) else data
+
+    @field_validator("chapters", mode="before")
+    @classmethod
+    def _rows_are_models(cls, chapters: Any) -> Any:
+        if not isinstance(chapters, Mapping):
+            return chapters
+        return {
+            name: tuple(ROW_MODELS[name].model_validate(row) if name in ROW_MODELS else row for row in rows)
+            for name, rows in chapters.items()
+        }
 
     @cached_property
     def receives(self) -> frozenset[Receive]:

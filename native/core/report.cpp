@@ -1,7 +1,7 @@
 #include "core/report.hpp"
 
 #include <algorithm>
-#include <iterator>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
@@ -358,7 +358,7 @@ CellMerge::CellMerge(Family family, CellReport report) : family_(family), merged
 }
 
 void CellMerge::join(CellMerge others) {
-  std::ranges::move(others.pushed_, std::back_inserter(pushed_));
+  pushed_ += others.pushed_;
   keepers_.append(others.keepers_);
   if (!others.merged_) return;
   for (std::size_t phase = 0; phase < ranks_.size(); ++phase) ranks_[phase] += others.ranks_[phase];
@@ -384,12 +384,18 @@ void CellMerge::join(CellMerge others) {
 
 bool CellMerge::push_parts(int rank, CellParts& parts, std::size_t most_bytes) {
   if (!merged_.value().has_parts) return false;
-  if (parts.pack().size() > most_bytes) {
+  const std::string packed = parts.pack();
+  if (packed.size() > most_bytes) {
     keepers_.push_back(rank);
     return true;
   }
-  pushed_.push_back(std::move(parts));
+  append_part(pushed_, packed);
+  parts = {};
   return false;
+}
+
+void CellMerge::for_each_pushed(const std::function<void(const CellParts&)>& act) const {
+  for (std::string_view left = pushed_; !left.empty();) act(CellParts::unpack(take_part(left)));
 }
 
 CellReport CellMerge::finish() {
@@ -412,7 +418,6 @@ std::string CellMerge::pack() const {
   append_part(payload, pack_tree({{"family", name_of(family_)},
                                   {"ranks", ranks_},
                                   {"turns", {warmup_.has_value(), measured_.has_value()}},
-                                  {"pushed", pushed_.size()},
                                   {"is_of_some", merged_.has_value()}}));
   append_part(payload, keepers_.pack());
   for (const std::optional<TurnEnds>* ends : {&warmup_, &measured_}) {
@@ -420,7 +425,7 @@ std::string CellMerge::pack() const {
     append_values(payload, (*ends)->end_ns);
     append_values(payload, (*ends)->batches);
   }
-  for (const CellParts& parts : pushed_) append_part(payload, parts.pack());
+  append_part(payload, pushed_);
   if (merged_) payload += merged_->pack();
   return payload;
 }
@@ -437,9 +442,7 @@ CellMerge CellMerge::unpack(std::string_view payload) {
     (*ends)->end_ns = take_values<std::int64_t>(payload);
     (*ends)->batches = take_values<Batch>(payload);
   }
-  for (std::size_t left = head.at("pushed"); left > 0; --left) {
-    merge.pushed_.push_back(CellParts::unpack(take_part(payload)));
-  }
+  merge.pushed_ = take_part(payload);
   if (head.at("is_of_some").get<bool>()) {
     merge.merged_ = CellReport::unpack(payload);
   } else {

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -117,7 +118,7 @@ class CellMerge {
   /// each. Those that are larger the rank keeps until it is asked. Returns whether it does.
   bool push_parts(int rank, CellParts& parts, std::size_t most_bytes);
   /// In the order of the ranks.
-  const std::vector<CellParts>& pushed_parts() const { return pushed_; }
+  void for_each_pushed(const std::function<void(const CellParts&)>& act) const;
   /// Who keeps parts.
   const RankList& keepers() const { return keepers_; }
 
@@ -133,7 +134,7 @@ class CellMerge {
   std::array<std::uint64_t, 2> ranks_{};  // that had samples in the warm-up and measured
   std::optional<TurnEnds> warmup_;
   std::optional<TurnEnds> measured_;
-  std::vector<CellParts> pushed_;
+  std::string pushed_;  // packed, one after the other: whoever passes them on has no need to read them
   RankList keepers_;
 };
 

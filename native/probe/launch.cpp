@@ -79,7 +79,7 @@ class CellEnd {
   /// Write what each rank has by itself, on rank 0: what came with the reports, then of each that keeps some.
   void write_parts(const PlanProbe& probe, const RankList& members, const CellMerge& merged,
                    RecordWriter& writer) const {
-    for (const CellParts& parts : merged.pushed_parts()) writer.write_parts(probe, parts);
+    merged.for_each_pushed([&](const CellParts& parts) { writer.write_parts(probe, parts); });
     const RankList& keepers = is_star() ? members : merged.keepers();
     const std::size_t ahead = is_star() ? 1 : asked_ahead;
     std::size_t asked = 0;

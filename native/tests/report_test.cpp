@@ -136,7 +136,7 @@ std::vector<CellReport> five_reports() {
 /// What is the same of two if they say the same.
 std::string said_by(CellMerge merge) {
   std::string pushed;
-  for (const CellParts& parts : merge.pushed_parts()) pushed += parts.pack();
+  merge.for_each_pushed([&](const CellParts& parts) { pushed += parts.pack(); });
   return merge.finish().pack() + pushed + merge.keepers().pack();
 }
 
@@ -179,9 +179,14 @@ TEST(Merge, PartsComeWithTheReportWhereTheyAreSmallElseTheirRankKeepsThem) {
     EXPECT_EQ(parts.channels.size(), most_bytes == 0 ? 3U : 0U);
     return merge;
   };
-  EXPECT_EQ(merged_with(10'000).pushed_parts().at(0).channels.size(), 3U);
+  const auto pushed_channels = [](const CellMerge& merge) {
+    std::vector<std::size_t> counts;
+    merge.for_each_pushed([&](const CellParts& parts) { counts.push_back(parts.channels.size()); });
+    return counts;
+  };
+  EXPECT_EQ(pushed_channels(merged_with(10'000)), std::vector<std::size_t>{3});
   EXPECT_TRUE(merged_with(10'000).keepers().empty());
-  EXPECT_TRUE(merged_with(0).pushed_parts().empty());
+  EXPECT_TRUE(pushed_channels(merged_with(0)).empty());
   EXPECT_EQ(merged_with(0).keepers().expanded(), std::vector<int>{7});
 }
 

@@ -8,8 +8,8 @@ there are. What is done is kept in the file RESULTS, a line for each ten campaig
 where it was, and more campaigns are added to those there are. The table is printed at the end, or at once with `--campaigns 0`.
 Wrong: of neither the usual launch nor the mean is it true. Intervals hold: those of all rows together hold the mean ratio; how
 much wider they are than that needs, at the level of the rows, is what all of them could be narrowed by to hold it just so often.
-`--through-commands` instead stores so many campaigns of each of the most dangerous noises as runs of 12 blocks, without a
-difference and with a true 2 times, and asks `fabricbench report` and `compare`. `--scale` makes a constant of the grades so many
+`--through-commands` instead stores so many campaigns of each noise as runs of 12 blocks, without a difference and with a true
+2 times, and asks `fabricbench report` and `compare`. `--scale` makes a constant of the grades so many
 times as large: into RESULTS of its own.
 """
 
@@ -28,6 +28,7 @@ from tempfile import TemporaryDirectory
 from zlib import crc32
 
 import numpy as np
+from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
@@ -37,8 +38,9 @@ from fabricbench.analysis import grading
 from fabricbench.analysis.effects import LEADING_SHARE
 from fabricbench.analysis.findings import Grade, Headline, Verdict
 from fabricbench.cli import app
+from fabricbench.model import Metric
 from fabricbench.statistics import skew
-from support.verdict_campaigns import NOISES, run_campaign, write_campaign
+from support.verdict_campaigns import NOISES, WRITTEN, run_campaign, write_campaign
 
 CHUNK = 10
 BLOCKS = (5, 6, 12, 18, 32)
@@ -49,15 +51,6 @@ LEVEL = 1.0 - LEADING_SHARE * 0.04
 FEWEST_TAILS = 10
 """Campaigns beyond a level below which it says nothing of a width."""
 REACH = "reach "
-DANGEROUS = (
-    "slow mode, b, 1 in 10",
-    "heavy tails, b",
-    "host of two states",
-    "step",
-    "after b 5 % slower",
-    "correlation .3",
-)
-"""Noises between launches of one run that make wrong verdicts where nothing stands against them."""
 Job = tuple[str, int, str, int, int]
 """A noise, a number of blocks, a truth, which chunk of campaigns, and the seed of all."""
 
@@ -76,7 +69,9 @@ def main() -> None:
     parser.add_argument("--through-commands", type=int, metavar="N")
     options = parser.parse_args()
     if options.through_commands:
-        _through_commands(options.through_commands, options.seed)
+        _through_commands(
+            [one for one in options.noise if one in WRITTEN], options.through_commands, options.seed, options.workers
+        )
         return
     if options.scale:
         _scale(options.scale[0], float(options.scale[1]))
@@ -91,31 +86,44 @@ def main() -> None:
     (_print_folded if options.folded else _print)(found, options.noise, options.blocks)
 
 
-def _through_commands(campaigns: int, seed: int) -> None:
+def _through_commands(noises: Sequence[str], campaigns: int, seed: int, workers: int) -> None:
     """Print for each noise how many campaigns have a clear row that is wrong, and in how many all rows are clear for b."""
     print(
         "| noise | equal, `report`: clear and wrong | `compare`: wrong | 2 times, `report`: clear | `compare`: faster |"
     )
     print("| --- | --: | --: | --: | --: |")
-    for noise in DANGEROUS:
-        random = np.random.default_rng([seed, crc32(noise.encode())])
-        counts: Counter[str] = Counter(clear_wrong=0, wrong=0, clear=0, faster=0)
-        for _ in range(campaigns):
-            headline, verdicts, is_wrong = _asked(random, noise, 1.0)
-            clear = [one for one in headline.effects if one.is_typical and one.grade is Grade.CLEAR]
-            counts["clear_wrong"] += any(is_wrong(one.pairs[0].verdict) for one in clear)
-            counts["wrong"] += any(map(is_wrong, verdicts))
-            headline, verdicts, _ = _asked(random, noise, 2.0)
-            is_clear = all(one.grade is Grade.CLEAR for one in headline.effects if one.is_typical)
-            counts["clear"] += "b is faster" in headline.sentence and is_clear
-            counts["faster"] += all(one is Verdict.B_FASTER for one in verdicts)
-        print(f"| {noise} | {' | '.join(f'{number} of {campaigns}' for number in counts.values())} |", flush=True)
+    with multiprocessing.Pool(workers) as pool:
+        for noise in noises:
+            jobs = ((noise, seed, campaign) for campaign in range(campaigns))
+            counts = sum(pool.imap_unordered(_ask_commands, jobs), np.zeros(4, dtype=int))
+            print(f"| {noise} | {' | '.join(f'{number} of {campaigns}' for number in counts)} |", flush=True)
+
+
+def _ask_commands(job: tuple[str, int, int]) -> NDArray[np.int_]:
+    """Return of a campaign, 0 or 1 each: clear and wrong, wrong in the table; with a true 2 times clear, faster in the table."""
+    noise, seed, campaign = job
+    random = np.random.default_rng([seed, crc32(noise.encode()), campaign])
+    headline, rows, is_wrong = _asked(random, noise, 1.0)
+    clear = [one for one in headline.effects if one.is_typical and one.grade is Grade.CLEAR]
+    is_clear_and_wrong = any(is_wrong(one.pairs[0].verdict, one.metric.is_lower_better) for one in clear)
+    is_wrong_in_table = any(is_wrong(verdict, is_trip) for verdict, is_trip in rows)
+    headline, rows, _ = _asked(random, noise, 2.0)
+    is_clear = all(one.grade is Grade.CLEAR for one in headline.effects if one.is_typical)
+    return np.array(
+        [
+            is_clear_and_wrong,
+            is_wrong_in_table,
+            "b is faster" in headline.sentence and is_clear,
+            all(verdict is Verdict.B_FASTER for verdict, _ in rows),
+        ],
+        dtype=int,
+    )
 
 
 def _asked(
     random: np.random.Generator, noise: str, faster: float
-) -> tuple[Headline, list[Verdict], Callable[[Verdict], bool]]:
-    """Return the first screen of a stored campaign, the verdicts of its table, and which verdicts on it are wrong."""
+) -> tuple[Headline, list[tuple[Verdict, bool]], Callable[[Verdict, bool], bool]]:
+    """Return the first screen of a stored campaign, the verdicts of its table, whether of round trips, and which are wrong."""
     with TemporaryDirectory() as folder:
         run = Path(folder, "run")
         is_wrong = write_campaign(run, random, noise, 12, faster)
@@ -126,7 +134,8 @@ def _asked(
             if asked.exit_code:
                 raise RuntimeError(asked.output)
             told.append(json.loads(output.read_text()))
-    return Headline.model_validate(told[0]["headline"]), [Verdict(row["verdict"]) for row in told[1]], is_wrong
+    rows = [(Verdict(row["verdict"]), row["metric"] == Metric.ROUND_TRIP_TIME) for row in told[1]]
+    return Headline.model_validate(told[0]["headline"]), rows, is_wrong
 
 
 def _scale(constant: str, factor: float) -> None:

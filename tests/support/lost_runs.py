@@ -58,18 +58,24 @@ def lost_run(
         part = WorkloadPart(kind="farm", name="jobs.2", ranks=2, jobs=farm.jobs if farm is not None else None)
         summary = launch.summary.model_copy(update={"workload": part})
         (launch.directory / LAUNCH).write_text(summary.model_dump_json(by_alias=True, indent=2) + "\n")
+    write_journal(run, failed, again)
+    return Run.open(path)
+
+
+def write_journal(run: Run, failed: Sequence[str] = (), again: Sequence[str] = ()) -> None:
+    """Write the journal of a run: launches that `failed` at both their starts, and those that were started `again`, as often."""
+    path = run.path
     journal = Journal(path)
     journal.append_written(MANIFEST, manifest_text(run.manifest))
     for launch in run.manifest.planned:
         name = launch.launch_id
-        fails = 2 if name in failed else int(name in again)
+        fails = 2 if name in failed else again.count(name)
         for attempt in range(fails):
             journal.append(Happened.STARTED, name, attempt=attempt + 1, command=["probe"])
             journal.append(Happened.FAILED, name, reason="ended with exit code 7", ended="with an error", exit_code=7)
         if name not in failed:
             journal.append(Happened.STARTED, name, attempt=fails + 1, command=["probe"])
             journal.append(Happened.FINISHED, name, sha256=journal.hashes(path / launch_path(name)))
-    return Run.open(path)
 
 
 def farm_record() -> FarmRecord:

@@ -21,6 +21,7 @@ from fabricbench.model import Layer, Metric, Pattern, Receive
 from fabricbench.pattern_facts import USUAL_LAYERS
 from fabricbench.patterns import metric_of
 from fabricbench.record.crossings import Crossings
+from fabricbench.record.launch import CellLateness
 from fabricbench.record.lines import (
     Cell,
     CellEnd,
@@ -49,6 +50,7 @@ from support.stamps import Stamped, stamps
 START_UP_NS = 40_000_000
 """What MPI_Init takes on rank 0; a millisecond more on each further rank."""
 STARTED_NS = 1_793_400_000_000_000_000
+DAY_NS = 86_400 * 10**9
 
 
 @dataclass(frozen=True)
@@ -177,11 +179,15 @@ def write_synthetic_run(
     clocks: Sequence[Clock] = (),
     order: Sequence[str] = (),
     median_of: Callable[[PlannedLaunch, int], float] | None = None,
+    factors_of: Callable[[PlannedLaunch, int], NDArray[np.float64] | None] | None = None,
+    lateness_of: Callable[[PlannedLaunch], Mapping[int, CellLateness]] | None = None,
+    day_of: Sequence[int] = (),
 ) -> Run:
     """Write a run and open it. Launches named in `invalid` fail the path proof, those in `missing` never ran.
 
     Nobody counted the traffic of launches on fabrics named in `unproven`. `order` has the fabric of each launch in the order of
-    time, drawn where it is empty; `median_of` gives the median of a cell, by its number, in a launch.
+    time, drawn where it is empty; `median_of` gives the median of a cell, by its number, in a launch, `factors_of` how many times
+    that each sample is, and `lateness_of` the switch's lateness in each cell. `day_of` has the day of each block.
 
     Fabrics are those of the cells' medians, in the order they are met; without a `testbed` their wires are unknown.
     """
@@ -224,6 +230,7 @@ def write_synthetic_run(
             is_valid=launch.launch_id not in invalid,
             invalid_because=("the traffic went another way",) if launch.launch_id in invalid else (),
             exit_code=0,
+            lateness=dict(lateness_of(launch)) if lateness_of is not None else {},
         )
         share = launch.block / max(blocks - 1, 1)
         of_launch = [_drifted(cell, share) for cell in cells]
@@ -231,7 +238,13 @@ def write_synthetic_run(
             of_launch = [
                 replace(cell, medians={launch.fabric: median_of(launch, row)}) for row, cell in enumerate(of_launch)
             ]
-        record = synthetic_record(launch, of_launch, bed, noise, random, failed=failed)
+        record = synthetic_record(
+            launch, of_launch, bed, noise, random, failed=failed, day=day_of[launch.block] if day_of else 0
+        )
+        for row, cell in enumerate(of_launch):
+            if factors_of is not None and (factors := factors_of(launch, row)) is not None:
+                times = np.rint(cell.medians[launch.fabric] * factors).astype(np.uint64)
+                record.cells[row].batches[1].time_ns = times
         record.clocks = list(clocks)
         crossings = _stamp(record, of_launch, launch.fabric, random)
         with mock.patch("os.fsync"):  # no test of these asks what a power loss leaves
@@ -309,9 +322,10 @@ def synthetic_record(
     random: np.random.Generator,
     *,
     failed: Sequence[CellFailed] = (),
+    day: int = 0,
 ) -> Record:
     """Return the record of one launch."""
-    started = STARTED_NS + launch.block * 60_000_000_000 + launch.position * 20_000_000_000
+    started = STARTED_NS + day * DAY_NS + launch.block * 60_000_000_000 + launch.position * 20_000_000_000
     interface = testbed.fabric(launch.fabric).interface
     ranks = tuple(
         RankInfo(

@@ -25,9 +25,10 @@ from fabricbench.record.launch import CellLateness
 from fabricbench.record.manifest import PlannedLaunch
 from fabricbench.record.provenance import Origin, Proof
 from fabricbench.record.run_account import SubjectAccount
+from support.lost_runs import write_journal
 from support.simulated_sides import compared, sides_of
 from support.synthetic_run import Noise, SyntheticCell, synthetic_testbed, write_synthetic_run
-from support.verdict_noises import BETWEEN, KEYS, TRIPS, Drawn, Floats, Inside, Random
+from support.verdict_noises import BETWEEN, KEYS, TRIPS, Drawn, Floats, Inside, Random, launch_order
 from support.verdict_samples import WITHIN
 
 MARGIN = 0.02
@@ -141,15 +142,7 @@ def _add_samples(side: Side, of_trips: Floats, inside: Inside, number: int) -> N
         cells[row].pooled = np.sort(samples, axis=None)
         if inside.late is not None and inside.late[number].any():
             level = cells[row].launch_values / np.median(inside.samples[number, trip], axis=1)
-            cells[row].lateness = tuple(
-                CellLateness(
-                    count=late.size,
-                    mean=float(late.mean()),
-                    maximum=float(late.max()),
-                    **dict(zip(("p50", "p90", "p99"), map(float, np.quantile(late, (0.5, 0.9, 0.99))), strict=True)),
-                )
-                for late in inside.late[number, trip] * level[:, np.newaxis, np.newaxis]
-            )
+            cells[row].lateness = tuple(map(lateness, inside.late[number, trip] * level[:, np.newaxis, np.newaxis]))
 
 
 def _judge(side: Side, cell: CellMeasured, is_tail: bool, _level: float | None) -> tuple[Doubt, ...]:
@@ -201,11 +194,20 @@ def run_campaign(random: Random, noise: str, blocks: int, faster: float) -> Outc
     )
 
 
+WRITTEN = tuple(
+    name for name in NOISES if not any(one in name for one in ("runs, ", " after", "imports, ", " digits "))
+)
+"""The noises that lie inside one run of ours, which `write_campaign` stores: not runs before and after, nor what others print."""
+
+
 def write_campaign(
     directory: Path, random: Random, noise: str, blocks: int, faster: float
-) -> Callable[[Verdict], bool]:
-    """Write a run in which b is so many times faster, of a noise between launches; return whether a verdict on it is wrong."""
-    drawn = BETWEEN[noise](random, blocks)
+) -> Callable[[Verdict, bool], bool]:
+    """Write a run in which b is so many times faster; return whether a verdict is wrong on a row, of round trips or not.
+
+    `noise` is one of WRITTEN. Values are nanoseconds and bits a second.
+    """
+    drawn = NOISES[noise](random, blocks)
     lead = np.log(faster)
     slowness = drawn.slowness - np.array([0.0, lead])[:, np.newaxis, np.newaxis]
     levels = np.where(SLOWER > 0, 60e3, 1e9)
@@ -213,22 +215,51 @@ def write_campaign(
     def median_of(launch: PlannedLaunch, row: int) -> float:
         return float(levels[row] * np.exp(SLOWER[row] * slowness["ab".index(launch.fabric), row, launch.block]))
 
-    write_synthetic_run(
+    def factors_of(launch: PlannedLaunch, row: int) -> Floats | None:
+        if drawn.inside is None or row not in TRIPS:
+            return None
+        return drawn.inside.samples["ab".index(launch.fabric), TRIPS.index(row), launch.block]
+
+    def lateness_of(launch: PlannedLaunch) -> dict[int, CellLateness]:
+        side = "ab".index(launch.fabric)
+        if drawn.inside is None or drawn.inside.late is None or not drawn.inside.late[side].any():
+            return {}
+        of_launch = drawn.inside.late[side, :, launch.block]
+        return {row: lateness(of_launch[trip] * median_of(launch, row)) for trip, row in enumerate(TRIPS)}
+
+    run = write_synthetic_run(
         directory,
         cells=[
             SyntheticCell(
-                key.layer, key.pattern, key.message_bytes, dict.fromkeys("ab", 1.0), receive=key.receive, samples=40
+                key.layer,
+                key.pattern,
+                key.message_bytes,
+                dict.fromkeys("ab", 1.0),
+                receive=key.receive,
+                samples=40 if drawn.inside is None or row not in TRIPS else drawn.inside.samples.shape[-1],
             )
-            for key in KEYS
+            for row, key in enumerate(KEYS)
         ],
         blocks=blocks,
         noise=Noise(0.0, 0.01),
         seed=int(random.integers(2**31)),
         testbed=synthetic_testbed({"a": None, "b": None}),
-        order=["ab"[side] for side in drawn.order],
+        order=["ab"[side] for side in drawn.order or launch_order(random, blocks)],
+        day_of=drawn.day_of,
         median_of=median_of,
+        factors_of=factors_of,
+        lateness_of=lateness_of,
     )
-    return lambda verdict: _is_wrong(verdict, (lead, lead - drawn.mean_shift))
+    write_journal(run, again=[f"b{block:02d}-b" for block in random.integers(blocks, size=drawn.dead_on_b)])
+    usual = lead, lead - drawn.mean_shift
+    of_trips = usual if drawn.inside is None else (lead - drawn.inside.shift["median"],)
+    return lambda verdict, is_trip: _is_wrong(verdict, of_trips if is_trip else usual)
+
+
+def lateness(late: Floats) -> CellLateness:
+    """Return what a switch tells of frames that it released so late."""
+    quantiles = dict(zip(("p50", "p90", "p99"), map(float, np.quantile(late, (0.5, 0.9, 0.99))), strict=True))
+    return CellLateness(count=late.size, mean=float(late.mean()), maximum=float(late.max()), **quantiles)
 
 
 def _truths(drawn: Drawn, effect: Effect, lead: float) -> tuple[float, ...]:

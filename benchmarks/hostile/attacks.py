@@ -178,10 +178,8 @@ def bomb(one: Attack) -> None:
     removed(launch / f"{name}.parquet")
     shutil.copy(made, launch / f"{name}.parquet")
     told = json.loads((made.parent / f"{made.stem}.json").read_text())
-    edit(
-        launch / "launch.json",
-        lambda data: data.update({{"samples": "samples", "channels": "channel_rows"}.get(name, "cells"): told["rows"]}),
-    )
+    rows = {"table_rows": {name: told["rows"]}} if name == "channels" else {name: told["rows"]}
+    edit(launch / "launch.json", lambda data: data.update(rows))
     rehash(one)
 
 

@@ -138,7 +138,7 @@ def test_the_clocks_of_the_ranks_are_in_launch_json(patterns: Path):
 def test_every_number_of_every_channel_is_a_row_beside_what_the_channel_lost(patterns: Path):
     summary = write_launch(patterns)
     channels = pl.read_parquet(patterns / "channels.parquet")
-    assert channels.height == summary.channel_rows == 2 + 4 + 4
+    assert channels.height == summary.table_rows["channels"] == 2 + 4 + 4
     assert channels.columns == list(CHANNEL_SCHEMA)
     incast = channels.filter(cell=0)
     assert incast.select("source", "destination", "bytes").rows() == [(1, 0, 262144), (2, 0, 196608)]

@@ -15,7 +15,7 @@ from fabricbench.record.export import summary_frame
 from fabricbench.record.frames import LATER_CELL_COLUMNS, LATER_SAMPLE_COLUMNS
 from fabricbench.record.manifest import PlannedLaunch, paired_blocks
 from fabricbench.record.provenance import Proof
-from fabricbench.record.store import Run, write_launch
+from fabricbench.record.store import LaunchSummary, Run, write_launch
 from support.synthetic_run import Noise, SyntheticCell, ladder_cells, write_synthetic_run
 
 FIXTURE = Path(__file__).parents[2] / "schema/fixtures/record.jsonl"
@@ -193,7 +193,7 @@ def test_a_run_of_an_earlier_version_still_opens(tmp_path: Path):
         pl.read_parquet(samples).drop(LATER_SAMPLE_COLUMNS).write_parquet(samples)
         path = launch.directory / "launch.json"
         summary = json.loads(path.read_text())
-        del summary["channel_rows"], summary["clocks"], summary["sha256"]
+        del summary["table_rows"], summary["clocks"], summary["sha256"]
         path.write_text(json.dumps(summary))
     opened = Run.open(run.path)
     assert opened.damaged == ()
@@ -203,6 +203,23 @@ def test_a_run_of_an_earlier_version_still_opens(tmp_path: Path):
     assert cells["congestor"].null_count() == cells.height
     assert not opened.samples().collect()["missed"].any()
     assert read_sides([opened])[0].cells
+
+
+def test_the_rows_of_tables_that_an_earlier_version_told_in_fields_of_their_own_are_known():
+    told = {
+        "launch_id": "b00-a",
+        "fabric": "a",
+        "complete": True,
+        "cells": 1,
+        "failed": 0,
+        "samples": 2,
+        "header": None,
+        "footer": None,
+    }
+    earlier = LaunchSummary.model_validate({**told, "channel_rows": 3, "stage_rows": 0})
+    assert (earlier.table_rows, earlier.parquet[2:]) == ({"channels": 3}, ("channels.parquet",))
+    assert "channel_rows" not in earlier.model_dump()
+    assert LaunchSummary.model_validate(told).parquet[2:] == ()
 
 
 def test_a_block_counts_for_a_look_only_where_a_whole_pair_of_it_is_measured(run: Run):

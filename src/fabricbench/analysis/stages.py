@@ -22,6 +22,7 @@ from fabricbench.analysis.findings.stages import FABRIC, Parts, Stage, Way
 from fabricbench.analysis.measured import Side, plain_key
 from fabricbench.model import Receive
 from fabricbench.record.launch import scan_stages
+from fabricbench.record.tables import STAGES
 
 Floats = NDArray[np.float64]
 
@@ -59,7 +60,7 @@ def read_stages(side: Side) -> dict[CellKey, StagesOfCell]:
     """Return the stages of each cell of a side that were measured, by the key of the cell without stamps."""
     found: dict[CellKey, StagesOfCell] = {}
     for run in range(len(side.runs)):
-        launches = [one for one in side.launches_of_run(run) if one.summary.stage_rows]
+        launches = [one for one in side.launches_of_run(run) if one.summary.has(STAGES)]
         cells = _keys(side, run) if launches else {}
         for launch in launches:
             refused = launch.summary.refused_stages

@@ -28,32 +28,25 @@ from fabricbench.interpreter import python
 from fabricbench.printable import shortened
 from fabricbench.record.frames import (
     CELL_SCHEMA,
-    CHANNEL_SCHEMA,
     LATER_CELL_COLUMNS,
     LATER_SAMPLE_COLUMNS,
-    OF_A_CHANNELS_NUMBER,
-    OF_ANY_STAGE,
     SAMPLE_SCHEMA,
-    STAGE_SCHEMA,
     Schema,
     check_cells,
     in_schema,
     lacking,
 )
-from fabricbench.record.integrity import CELLS, CHANNELS, LAUNCH, SAMPLES, STAGES
+from fabricbench.record.integrity import CELLS, LAUNCH, SAMPLES
 from fabricbench.record.parquet_size import check_parquet_size
+from fabricbench.record.tables import CHANNELS, TABLES
 
 PARQUET_SCHEMAS: dict[str, tuple[Schema, Mapping[str, Any]]] = {
     CELLS: (CELL_SCHEMA, LATER_CELL_COLUMNS),
     SAMPLES: (SAMPLE_SCHEMA, LATER_SAMPLE_COLUMNS),
-    CHANNELS: (CHANNEL_SCHEMA, {}),
-    STAGES: (STAGE_SCHEMA, {}),
+    **{table.file: (table.schema, {}) for table in TABLES},
 }
 
-WITHOUT_NULLS = {
-    CHANNELS: tuple(name for name in CHANNEL_SCHEMA if name not in OF_A_CHANNELS_NUMBER),
-    STAGES: OF_ANY_STAGE,
-}
+WITHOUT_NULLS = {table.file: table.complete for table in TABLES}
 """Columns of files in which not all are complete."""
 
 UNREADABLE = (OSError, ValueError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
@@ -107,8 +100,7 @@ MOST_CHANNELS = 2_000_000
 """Of a launch, which are in memory at once: each pair of 1,400 ranks. A hash tells how many there are, to a few per cent."""
 BYTES_A_SAMPLE = 64
 """A row has 26; pages may hold more while they are packed."""
-BYTES_OF_STAGES = 256
-"""A row has 117."""
+ROW_BYTES = {table.file: table.row_bytes for table in TABLES}
 MOST_CELLS, MOST_CELL_VALUES, MOST_CELL_BYTES = 100_000, 8_000_000, 256 * 1024 * 1024
 """Of a launch's cells: a value is a rank of a cell, say."""
 SMALL_BYTES = 4 * 1024 * 1024
@@ -120,7 +112,7 @@ def most_bytes(name: str, rows: int | None) -> int:
     """Return how large a Parquet file of that name and so many rows may be, packed or not; of cells without a number."""
     if rows is None:
         return MOST_CELL_BYTES
-    return (BYTES_OF_STAGES if name == STAGES else BYTES_A_SAMPLE) * rows + SMALL_BYTES
+    return ROW_BYTES.get(name, BYTES_A_SAMPLE) * rows + SMALL_BYTES
 
 
 def check_size(path: Path, rows: int | None) -> None:
@@ -164,7 +156,7 @@ def check_content(path: Path, rows: int | None = None) -> None:
         raise ValueError(f"it has {told['rows'][0]} rows, {LAUNCH} says {rows}")
     if told["nulls"][0]:
         raise ValueError("it has rows in which something is missing")
-    if path.name == CHANNELS and told["rows"][0] > MOST_CHANNELS:
+    if path.name == CHANNELS.file and told["rows"][0] > MOST_CHANNELS:
         one = pl.struct("cell", "source", "destination", "flow", "round").hash().approx_n_unique()
         channels = frame.select(one).collect(engine="streaming").item()
         if channels > MOST_CHANNELS:

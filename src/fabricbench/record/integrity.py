@@ -37,11 +37,9 @@ LAUNCH = "launch.json"
 PLAN = "plan.json"
 CELLS = "cells.parquet"
 SAMPLES = "samples.parquet"
-CHANNELS = "channels.parquet"
-"""Only where a cell has channels of its own to tell of."""
-STAGES = "stages.parquet"
-"""Only where a cell's stages were measured."""
-HASHED = (LAUNCH, CELLS, SAMPLES, CHANNELS, STAGES)
+TABLE_FILES = ("channels.parquet", "stages.parquet")
+"""Those of `record.tables`, each there only where a record has anything for it."""
+HASHED = (LAUNCH, CELLS, SAMPLES, *TABLE_FILES)
 """What of a launch the hash of the data covers: all that analysis reads. Logs, raw records and earlier attempts are not."""
 
 Seals = dict[str, tuple[str, ...]]

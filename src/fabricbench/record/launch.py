@@ -10,31 +10,22 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from pydantic import model_validator
 
 from fabricbench.errors import UsageError
 from fabricbench.model import Model
 from fabricbench.record.atomic import replace_text, replaced
 from fabricbench.record.crossings import Crossings
 from fabricbench.record.decoding import DECODER, UNREADABLE, check_size, most_bytes, reason_of, scan_stored
-from fabricbench.record.frames import (
-    CHANNEL_SCHEMA,
-    NO_CROSSINGS,
-    STAGE_SCHEMA,
-    cells_frame,
-    channels_frame,
-    samples_frame,
-    stages_frame,
-)
+from fabricbench.record.frames import NO_CROSSINGS, cells_frame, samples_frame
 from fabricbench.record.import_notes import ImportNote
 from fabricbench.record.integrity import (
     CELLS,
-    CHANNELS,
     LAUNCH,
     LAUNCHES,
     MOST_LAUNCH_BYTES,
     MOST_LAUNCH_VALUES,
     SAMPLES,
-    STAGES,
     DamagedFile,
     Room,
     check_file,
@@ -48,6 +39,7 @@ from fabricbench.record.outcome import LaunchOutcome, outcome_of, signal_name, s
 from fabricbench.record.probe_plan import PlanProbe, plan_beside
 from fabricbench.record.provenance import Origin, Proof
 from fabricbench.record.reading import Damage, Record, read_record
+from fabricbench.record.tables import CHANNELS, STAGES, TABLES, RecordTable
 from fabricbench.record.workload_cells import WorkloadPart
 
 RECORDS = "records.jsonl"
@@ -158,10 +150,14 @@ class KernelPart(Model):
     runs: tuple[KernelRun, ...]
 
 
+OF_EARLIER_VERSIONS = {"channel_rows": CHANNELS.name, "stage_rows": STAGES.name}
+"""Fields of a `launch.json` with the number of rows of a table."""
+
+
 class LaunchSummary(Model):
     """`launch.json`: the record's header, clocks, failed pairs and footer, what of it was lost, and the facts of the runner.
 
-    `channel_rows` and `stage_rows` are how many rows `channels.parquet` and `stages.parquet` have; 0: there is no such file.
+    `table_rows` is how many rows each table of `record.tables` has that it has, by name.
     `refused_stages` has for ranks whose stages were measured the boundaries that their hosts do not show, and why.
     `workload` is there where one was run, and `kernel` where it was one of NPB. `sha256` has the hash of each Parquet file beside
     it, none in earlier versions.
@@ -174,8 +170,7 @@ class LaunchSummary(Model):
     cells: int
     failed: int
     samples: int
-    channel_rows: int = 0
-    stage_rows: int = 0
+    table_rows: dict[str, int] = {}
     refused_stages: dict[int, dict[str, str]] = {}
     header: Header | None
     clocks: tuple[Clock, ...] = ()
@@ -185,6 +180,16 @@ class LaunchSummary(Model):
     workload: WorkloadPart | None = None
     kernel: KernelPart | None = None
     sha256: dict[str, str] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _takes_rows_of_earlier_versions(cls, data: Any) -> Any:
+        """Earlier versions had a field for each table, 0 without it."""
+        if isinstance(data, dict) and OF_EARLIER_VERSIONS.keys() & data.keys():
+            rows = {OF_EARLIER_VERSIONS[name]: data[name] for name in OF_EARLIER_VERSIONS if data.get(name)}
+            data = {name: value for name, value in data.items() if name not in OF_EARLIER_VERSIONS}
+            data.setdefault("table_rows", rows)
+        return data
 
     @property
     def proof(self) -> Proof:
@@ -198,8 +203,11 @@ class LaunchSummary(Model):
     @property
     def parquet(self) -> tuple[str, ...]:
         """The names of the Parquet files beside it."""
-        optional = {CHANNELS: self.channel_rows, STAGES: self.stage_rows}
-        return (CELLS, SAMPLES, *(name for name, rows in optional.items() if rows))
+        return (CELLS, SAMPLES, *(table.file for table in TABLES if self.has(table)))
+
+    def has(self, table: RecordTable) -> bool:
+        """Tell whether it has a table."""
+        return self.table_rows.get(table.name, 0) > 0
 
     @property
     def needs_cells(self) -> bool:
@@ -266,16 +274,14 @@ def write_launch(
         return _rewritten(directory, facts)
     plan = plan_beside(directory)
     record = read_record(records, plan) if lines is None else lines
-    channels = channels_frame(record)
-    stages = stages_frame(record, crossings)
-    summary = _summary(directory, record, channels.height, stages.height, facts or LaunchFacts())
+    frames = {table: table.rows(record, crossings) for table in TABLES}
+    found = {table: frame for table, frame in frames.items() if frame.height}
+    rows = {table.name: frame.height for table, frame in found.items()}
+    summary = _summary(directory, record, rows, facts or LaunchFacts())
     summary = summary.model_copy(update={"workload": workload, "kernel": kernel})
     probes = {probe.id: probe for probe in plan.probes} if plan is not None else {}
     tables = {CELLS: cells_frame(record, probes) if cells is None else cells, SAMPLES: samples_frame(record)}
-    if channels.height:
-        tables[CHANNELS] = channels
-    if stages.height:
-        tables[STAGES] = stages
+    tables |= {table.file: frame for table, frame in found.items()}
     hashes = {name: _write_table(directory / name, table) for name, table in tables.items()}
     summary = summary.model_copy(update={"sha256": hashes})
     _write_summary(directory, summary)
@@ -342,7 +348,8 @@ def _check_table(path: Path, summary: LaunchSummary, *, is_known: bool = False) 
 
 def _rows(name: str, summary: LaunchSummary) -> int | None:
     """Return how many rows a Parquet file of a launch has; None of its cells, whose number says little of their size."""
-    return {SAMPLES: summary.samples, CHANNELS: summary.channel_rows, STAGES: summary.stage_rows}.get(name)
+    rows = {table.file: summary.table_rows.get(table.name, 0) for table in TABLES}
+    return {SAMPLES: summary.samples, **rows}.get(name)
 
 
 def read_header(directory: Path, room: Room | None = None) -> LaunchSummary:
@@ -381,14 +388,18 @@ def scan_samples(directory: Path) -> pl.LazyFrame:
 
 def scan_channels(directory: Path) -> pl.LazyFrame:
     """Return what the channels of a converted launch did, unread; no rows where none was recorded."""
-    path = directory / CHANNELS
-    return scan_stored(path) if path.exists() else pl.LazyFrame(schema=CHANNEL_SCHEMA)
+    return scan_table(directory, CHANNELS)
 
 
 def scan_stages(directory: Path) -> pl.LazyFrame:
     """Return when the messages of a converted launch passed their boundaries, unread; no rows where nobody asked."""
-    path = directory / STAGES
-    return scan_stored(path) if path.exists() else pl.LazyFrame(schema=STAGE_SCHEMA)
+    return scan_table(directory, STAGES)
+
+
+def scan_table(directory: Path, table: RecordTable) -> pl.LazyFrame:
+    """Return a table of a converted launch, unread; no rows where it has none."""
+    path = directory / table.file
+    return scan_stored(path) if path.exists() else pl.LazyFrame(schema=table.schema)
 
 
 def is_converted(directory: Path) -> bool:
@@ -418,7 +429,7 @@ def _write_summary(directory: Path, summary: LaunchSummary) -> None:
     replace_text(directory / LAUNCH, summary.model_dump_json(by_alias=True, indent=2) + "\n")
 
 
-def _summary(directory: Path, record: Record, channel_rows: int, stage_rows: int, facts: LaunchFacts) -> LaunchSummary:
+def _summary(directory: Path, record: Record, table_rows: dict[str, int], facts: LaunchFacts) -> LaunchSummary:
     launch_id = record.header.launch_id if record.header else directory.name
     return LaunchSummary(
         launch_id=launch_id,
@@ -428,8 +439,7 @@ def _summary(directory: Path, record: Record, channel_rows: int, stage_rows: int
         cells=sum(cell.end is not None for cell in record.cells),
         failed=sum(cell.failed is not None for cell in record.cells),
         samples=sum(len(batch.time_ns) for cell in record.cells for batch in cell.batches),
-        channel_rows=channel_rows,
-        stage_rows=stage_rows,
+        table_rows=table_rows,
         refused_stages={line.rank: line.refused for cell in record.cells for line in cell.stages if line.refused},
         header=record.header,
         clocks=tuple(record.clocks),

@@ -19,7 +19,7 @@ from fabricbench.errors import UsageError
 from fabricbench.model import Pattern
 from fabricbench.printable import shortened
 from fabricbench.record.confinement import ATTEMPT, check_confined
-from fabricbench.record.frames import CELL_SCHEMA, CHANNEL_SCHEMA, SAMPLE_SCHEMA, STAGE_SCHEMA, Schema
+from fabricbench.record.frames import CELL_SCHEMA, SAMPLE_SCHEMA, Schema
 from fabricbench.record.integrity import (
     LAUNCH,
     LAUNCHES,
@@ -39,9 +39,8 @@ from fabricbench.record.launch import (
     read_cells,
     read_header,
     read_launch,
-    scan_channels,
     scan_samples,
-    scan_stages,
+    scan_table,
     write_launch,
 )
 from fabricbench.record.lines import Phase
@@ -58,6 +57,7 @@ from fabricbench.record.manifest import (
 from fabricbench.record.probe_plan import PlanCongestor
 from fabricbench.record.provenance import Marks, Origin, Proof, marks_of, origin_of, unproven_of
 from fabricbench.record.setup import stored_setup, variant_of
+from fabricbench.record.tables import CHANNELS, STAGES, RecordTable
 from fabricbench.record.values import IS_TIME, IS_WORK, SUMS, counted_batches, launch_value, of_each_cell, rate
 
 __all__ = [
@@ -345,19 +345,19 @@ class Run:
 
     def channels(self) -> pl.LazyFrame:
         """Return what every logical channel did, unread: launch_id, then the columns of `record.frames.CHANNEL_SCHEMA`."""
-        scans = [
-            self._named(launch, scan_channels(launch.directory))
-            for launch in self.launches
-            if launch.summary.channel_rows
-        ]
-        return pl.concat(scans) if scans else pl.LazyFrame(schema={"launch_id": self._launch_ids, **CHANNEL_SCHEMA})
+        return self._table(CHANNELS)
 
     def stages(self) -> pl.LazyFrame:
         """Return when messages passed the boundaries between their stages, unread: launch_id, then `record.frames.STAGE_SCHEMA`."""
+        return self._table(STAGES)
+
+    def _table(self, table: RecordTable) -> pl.LazyFrame:
         scans = [
-            self._named(launch, scan_stages(launch.directory)) for launch in self.launches if launch.summary.stage_rows
+            self._named(launch, scan_table(launch.directory, table))
+            for launch in self.launches
+            if launch.summary.has(table)
         ]
-        return pl.concat(scans) if scans else pl.LazyFrame(schema={"launch_id": self._launch_ids, **STAGE_SCHEMA})
+        return pl.concat(scans) if scans else pl.LazyFrame(schema={"launch_id": self._launch_ids, **table.schema})
 
     def _named(self, launch: StoredLaunch, frame: pl.LazyFrame) -> pl.LazyFrame:
         return frame.select(pl.lit(launch.launch_id, dtype=self._launch_ids).alias("launch_id"), pl.all())

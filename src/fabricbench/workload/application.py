@@ -22,6 +22,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from fabricbench.configuration import KeyProblemError, Place, expanded
 from fabricbench.model import Model
 from fabricbench.quantity import SECONDS_OF, decimal_product, parse_seconds
+from fabricbench.record.integrity import HASHED
 from fabricbench.record.workload_cells import Figure, Measures, figure_in
 from fabricbench.testbed.model import WITHOUT_NUL
 from fabricbench.units import Direction, Unit, parse_unit, seconds_in
@@ -71,17 +72,13 @@ OURS = (
     counted.BEGUN,
     "plan.json",
     "conditions.json",
-    "launch.json",
     "stdout.log",
     "stderr.log",
     "records.jsonl",
     "kernel.jsonl",
     "farm.json",
     "farm.jsonl",
-    "cells.parquet",
-    "samples.parquet",
-    "channels.parquet",
-    "stages.parquet",
+    *HASHED,
     "left-behind.json",
 )
 """Files of a launch's directory that are fabricbench's own."""

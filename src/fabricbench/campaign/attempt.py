@@ -10,13 +10,14 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from fabricbench.campaign.observing import Observations, observers_of, spans_of
 from fabricbench.campaign.order import LaunchPlan
 from fabricbench.campaign.path_proof import Carriers, prove_path
 from fabricbench.campaign.plan import RunPlan
 from fabricbench.campaign.rank_proof import rank_violations
 from fabricbench.campaign.run_directory import RunDirectory
 from fabricbench.campaign.start import Start, Written, start_of
-from fabricbench.launch.launcher import Command, Launcher, OnThisMachine
+from fabricbench.launch.launcher import Command, Launcher
 from fabricbench.launch.staging import STAGED, NotStaged
 from fabricbench.launch.watch import STDERR_FILE, STDOUT_FILE, Outcome
 from fabricbench.pattern_facts import Family
@@ -33,17 +34,13 @@ from fabricbench.record.probe_plan import (
     write_secret_plan,
 )
 from fabricbench.record.provenance import origin_of
-from fabricbench.record.reading import CellRecord, Record
+from fabricbench.record.reading import CellRecord
 from fabricbench.record.setup import variant
 from fabricbench.settings.session import SettingsSession
-from fabricbench.testbed.allowance import throttled_seconds
 from fabricbench.testbed.model import Lost
 
 CONDITIONS_FILE = "conditions.json"
 """In a launch's directory, before it is started: the conditions that it has (`Attempts.prepare`)."""
-
-MOST_THROTTLED = 0.05
-"""Of a launch's time: where a quota withheld the processors for more of it, its times are the quota's and not the fabric's."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +56,7 @@ class Attempt:
     start: Start
     command: Command
     patience_seconds: float | None
-    switches_before: dict[str, Any]
-    throttled_before: float | None
-    """Seconds for which quotas had withheld the processors of its ranks; None where those are elsewhere."""
+    observations: Observations
 
 
 @dataclass(frozen=True)
@@ -98,6 +93,7 @@ class Attempts:
         self._launcher = launcher
         self._settings = settings
         self._carriers = carriers
+        self._observers = observers_of(plan, launcher, settings)
         self._is_reached = True
         """Whether rank 0's node gave what earlier attempts had left on it, else it is not asked for more of that now."""
 
@@ -188,8 +184,7 @@ class Attempts:
             start,
             command,
             plan.patience_seconds,
-            self._launcher.switches(),
-            throttled_seconds() if isinstance(self._launcher, OnThisMachine) else None,
+            self._observers.begin(launch),
         )
 
     def silent_seconds(self, attempt: Attempt) -> float | None:
@@ -218,26 +213,15 @@ class Attempts:
         written = attempt.start.read(attempt.directory)
         if written is None:
             return None
-        switches = {"switches_before": attempt.switches_before, "switches_after": self._launcher.switches()}
-        lateness = self._launcher.lateness(self._plan.fabric(attempt.launch.fabric), _spans(written.record))
+        observed = attempt.observations.end(written.record, ended)
         crossings = self._launcher.crossings(
-            self._plan.fabric(attempt.launch.fabric), _spans(written.record, staged=True)
+            self._plan.fabric(attempt.launch.fabric), spans_of(written.record, staged=True)
         )
         end = _end_of(attempt, written, ended)
-        if self._settings is not None and ended is not None:
-            end["settings"], end["invalid_because"] = self._settings.look(attempt.launch.fabric)
-        if attempt.throttled_before is not None and ended is not None:
-            share = min(1.0, (throttled_seconds() - attempt.throttled_before) / ended.seconds)
-            end["throttled_share"] = share
-            if share > MOST_THROTTLED:
-                end["invalid_because"] = (
-                    *end.get("invalid_because", ()),
-                    f"a quota withheld its processors for {100.0 * share:.0f} % of its time",
-                )
         if is_spoilt and end["outcome"].counts:
             end["outcome"] = LaunchOutcome.FAILED
-        facts = {**end, **switches, "lateness": lateness}
-        return self._store(attempt.launch, attempt.directory, written, facts, crossings)
+        facts = {**end, **observed.facts}
+        return self._store(attempt.launch, attempt.directory, written, facts, crossings, observed.invalid_because)
 
     def _conditions_of(self, launch: LaunchPlan, directory: Path) -> dict[str, str]:
         """Return what a launch was started with; of one that an earlier version started, what it would be now."""
@@ -254,6 +238,7 @@ class Attempts:
         written: Written,
         facts: dict[str, Any],
         crossings: Mapping[int, Crossings] = NO_CROSSINGS,
+        invalid_because: tuple[str, ...] = (),
     ) -> Stored:
         record = written.record
         fabric = self._plan.fabric(launch.fabric)
@@ -262,7 +247,7 @@ class Attempts:
         proof = prove_path(record, fabric, printed_bytes=printed, carriers=self._carriers)
         conditions, ranks = self._conditions_of(launch, directory), self._plan.ranks_of(launch)
         apart = () if written.found is None else tuple(rank_violations(written.found, ranks, conditions))
-        violations = (*apart, *proof.violations, *facts.pop("invalid_because", ()))
+        violations = (*apart, *proof.violations, *invalid_because)
         summary = write_launch(
             directory,
             record,
@@ -319,16 +304,6 @@ def _end_of(attempt: Attempt, written: Written, ended: Outcome | None) -> dict[s
         "signal": by_signal,
         "died_on": died_on,
         "standstills": standstills,
-    }
-
-
-def _spans(record: Record, *, staged: bool = False) -> dict[int, tuple[int, int]]:
-    """Return when each finished cell began and ended, where the record tells, or each whose stages were measured."""
-    ends = [cell.end for cell in record.cells if cell.end is not None and (cell.stages or not staged)]
-    return {
-        end.cell: (end.begin_unix_ns, end.end_unix_ns)
-        for end in ends
-        if end.begin_unix_ns is not None and end.end_unix_ns is not None
     }
 
 

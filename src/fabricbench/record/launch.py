@@ -134,6 +134,8 @@ class LaunchFacts(Model):
     settings: tuple[HeldSetting, ...] = ()
     standstills: tuple[Standstill, ...] = ()
     throttled_share: float | None = None
+    observing_seconds: dict[str, float] = {}
+    """What looking at something took before and after it (`campaign/observing.py`), by name: no part of its time."""
     import_notes: tuple[ImportNote, ...] = ()
     """What was left out of the texts of an imported launch, repaired in them, or is in doubt."""
 

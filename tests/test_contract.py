@@ -20,9 +20,9 @@ from fabricbench.record.native_table import native_files
 from fabricbench.record.probe_plan import ProbePlan
 
 SCHEMA = Path(__file__).parents[1] / "schema"
-PLANS = ("plan.json", "plan-patterns.json")
+PLANS = ("plan.json", "plan-patterns.json", "plan-counters.json")
 KERNEL_RECORD = SCHEMA / "fixtures/kernel_record.jsonl"
-RECORDS = ("record.jsonl", "record-patterns.jsonl", "record-stages.jsonl")
+RECORDS = ("record.jsonl", "record-patterns.jsonl", "record-stages.jsonl", "record-counters.jsonl")
 RECORD_LINES = [line for name in RECORDS for line in (SCHEMA / "fixtures" / name).read_text().splitlines()]
 
 

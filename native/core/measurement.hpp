@@ -14,6 +14,7 @@
 #include "base/clock.hpp"
 #include "core/channel.hpp"
 #include "core/clock_sync.hpp"
+#include "core/counters.hpp"
 #include "core/message_buffer.hpp"
 #include "core/plan.hpp"
 #include "core/stages.hpp"
@@ -125,6 +126,18 @@ struct PairFailure {
   std::string reason;
 };
 
+/// Messages that a rank sent and received, untimed ones and those of the warm-up among them: what its counters are
+/// divided by. Of a pattern that does not tell, none.
+struct MessagesPassed {
+  std::uint64_t sent = 0;
+  std::uint64_t received = 0;
+
+  void add(const MessagesPassed& other) {
+    sent += other.sent;
+    received += other.received;
+  }
+};
+
 /// What a pattern found beside its samples. `missed` are positions of measured samples whose start this rank missed.
 struct Findings {
   std::vector<ChannelReport> channels;
@@ -132,6 +145,8 @@ struct Findings {
   std::vector<std::uint32_t> missed;
   std::map<std::string, double> values;
   std::vector<StageReport> stages;  // of a cell that asks for them, by rank
+  std::vector<CounterReport> counters{};
+  MessagesPassed passed{};  // stays on its rank
 };
 
 /// What a pattern is asked to do on one rank of a cell.

@@ -46,8 +46,7 @@ struct Place {
 
 Place own_place(int threads, std::size_t cpus) {
   Place place{.threads = threads, .cpus = static_cast<int>(cpus)};
-  std::string machine;
-  if (!(std::ifstream("/proc/sys/kernel/random/boot_id") >> machine)) machine = host_name();
+  const std::string machine = machine_name();
   machine.copy(place.machine.data(), place.machine.size() - 1);
   return place;
 }
@@ -92,8 +91,15 @@ std::string host_name() {
   return name.data();
 }
 
+std::string machine_name() {
+  std::string machine;
+  if (!(std::ifstream("/proc/sys/kernel/random/boot_id") >> machine)) machine = host_name();
+  return machine;
+}
+
 nlohmann::json rank_info(int rank) {
-  return {{"rank", rank}, {"host", host_name()}, {"pid", getpid()}, {"cpus", allowed_cpus()}};
+  return {
+      {"rank", rank}, {"host", host_name()}, {"machine", machine_name()}, {"pid", getpid()}, {"cpus", allowed_cpus()}};
 }
 
 nlohmann::json rank_info(int rank, const std::optional<Interface>& interface) {

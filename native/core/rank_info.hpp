@@ -13,6 +13,9 @@ namespace fabricbench {
 
 std::string host_name();
 
+/// What tells machines apart, whatever their hosts are called in containers or a lab: the boot of their kernel.
+std::string machine_name();
+
 /// The rank, its host, its process and the processors that it may run on.
 nlohmann::json rank_info(int rank);
 

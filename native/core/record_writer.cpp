@@ -48,8 +48,8 @@ std::vector<int> ranks_of(const PlanProbe& probe) {
 }  // namespace
 
 void RecordWriter::write_header(const Plan& plan, const std::vector<nlohmann::json>& ranks, const ClockInfo& clock,
-                                const std::string& mpi_library) {
-  file_.add({{"type", "header"},
+                                const std::string& mpi_library, const nlohmann::json& not_counted) {
+  Line line({{"type", "header"},
              {"schema", "fabricbench/record/1"},
              {"launch_id", plan.launch_id},
              {"fabric", plan.fabric.name},
@@ -62,6 +62,8 @@ void RecordWriter::write_header(const Plan& plan, const std::vector<nlohmann::js
                {"resolution_ns", clock.resolution_ns},
                {"overhead_ns", clock.overhead_ns},
                {"loop_floor_ns", clock.loop_floor_ns}}}});
+  if (!not_counted.empty()) line["not_counted"] = not_counted;
+  file_.add(line);
   file_.flush();
 }
 
@@ -175,6 +177,16 @@ void RecordWriter::write_stages(int cell, const StageReport& report) {
   }
 }
 
+void RecordWriter::write_counters(int cell, const CounterReport& report) {
+  Line counts = Line::object();
+  for (const auto& [counter, count] : report.counts) counts[std::string(name_of(counter))] = count;
+  file_.add({{"type", "counters"},
+             {"cell", cell},
+             {"rank", report.rank},
+             {"scope", name_of(report.scope)},
+             {"counts", std::move(counts)}});
+}
+
 void RecordWriter::write_failed_pair(int cell, const PairFailure& pair) {
   file_.add({{"type", "pair_failed"},
              {"cell", cell},
@@ -218,6 +230,7 @@ void RecordWriter::write_parts(const PlanProbe& probe, const CellParts& parts) {
   for (const ChannelReport& channel : parts.channels) write_channel(probe.id, channel);
   for (const PairFailure& pair : parts.failed_pairs) write_failed_pair(probe.id, pair);
   for (const StageReport& stages : parts.stages) write_stages(probe.id, stages);
+  for (const CounterReport& counters : parts.counters) write_counters(probe.id, counters);
   file_.flush();
 }
 

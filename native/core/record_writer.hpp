@@ -21,9 +21,10 @@ class RecordWriter {
   /// Open a file, or stdout for `-`. Throws OutputError.
   explicit RecordWriter(const std::string& path) : file_(path) {}
 
-  /// `ranks` are the RankInfo objects of all ranks, in order.
+  /// `ranks` are the RankInfo objects of all ranks, in order; `not_counted` is what they cannot count
+  /// (core/counters.hpp).
   void write_header(const Plan& plan, const std::vector<nlohmann::json>& ranks, const ClockInfo& clock,
-                    const std::string& mpi_library);
+                    const std::string& mpi_library, const nlohmann::json& not_counted = nlohmann::json::array());
   /// How a rank's clock is read against rank 0's, found at the "begin" or the "end" of the launch.
   void write_clock(const ClockModel& clock, int rank, std::string_view phase);
   /// A cell: its opening, with the joined report's samples; then the parts of each rank that has some; then its end.
@@ -39,6 +40,7 @@ class RecordWriter {
                      std::span<const std::uint32_t> missed);
   void write_channel(int cell, const ChannelReport& channel);
   void write_stages(int cell, const StageReport& report);
+  void write_counters(int cell, const CounterReport& report);
   void write_failed_pair(int cell, const PairFailure& pair);
   void write_end(const PlanProbe& probe, const CellReport& report);
   void write_failed(const PlanProbe& probe, const CellFailure& failure, const CellReport& report);

@@ -100,6 +100,20 @@ std::vector<StageReport> take_stages(std::string_view& payload) {
   return stages;
 }
 
+void append_counters(std::string& payload, const std::vector<CounterReport>& counters) {
+  json all = json::array();
+  for (const CounterReport& one : counters) all.push_back({one.rank, name_of(one.scope), one.counts});
+  append_part(payload, pack_tree(all));
+}
+
+std::vector<CounterReport> take_counters(std::string_view& payload) {
+  std::vector<CounterReport> counters;
+  for (const json& one : unpack_tree(take_part(payload))) {
+    counters.push_back({one.at(0), word_from<CounterScope>(one.at(1)), one.at(2).get<Counts>()});
+  }
+  return counters;
+}
+
 void append_findings(std::string& payload, const Findings& findings) {
   json failed_pairs = json::array();
   for (const PairFailure& pair : findings.failed_pairs) {
@@ -109,6 +123,7 @@ void append_findings(std::string& payload, const Findings& findings) {
   append_values(payload, findings.missed);
   append_channels(payload, findings.channels);
   append_stages(payload, findings.stages);
+  append_counters(payload, findings.counters);
 }
 
 Findings take_findings(std::string_view& payload) {
@@ -121,6 +136,7 @@ Findings take_findings(std::string_view& payload) {
   findings.missed = take_values<std::uint32_t>(payload);
   findings.channels = take_channels(payload);
   findings.stages = take_stages(payload);
+  findings.counters = take_counters(payload);
   return findings;
 }
 
@@ -223,6 +239,7 @@ void merge_findings(Findings& merged, const Findings& other) {
   merged.failed_pairs.insert(merged.failed_pairs.end(), other.failed_pairs.begin(), other.failed_pairs.end());
   merged.missed.insert(merged.missed.end(), other.missed.begin(), other.missed.end());
   merged.stages.insert(merged.stages.end(), other.stages.begin(), other.stages.end());
+  merged.counters.insert(merged.counters.end(), other.counters.begin(), other.counters.end());
   deduplicate(merged.missed);
   for (const auto& [name, value] : other.values) {
     if (name.ends_with("_buffer_bytes")) {
@@ -307,12 +324,13 @@ CellParts take_parts(CellReport& report, Family family) {
   std::swap(parts.channels, report.findings.channels);
   std::swap(parts.failed_pairs, report.findings.failed_pairs);
   std::swap(parts.stages, report.findings.stages);
+  std::swap(parts.counters, report.findings.counters);
   if (family == Family::matrix) {
     std::swap(parts.warmup, report.warmup);
     std::swap(parts.measured, report.measured);
   }
   report.has_parts = !parts.channels.empty() || !parts.failed_pairs.empty() || !parts.stages.empty() ||
-                     !parts.warmup.time_ns.empty() || !parts.measured.time_ns.empty();
+                     !parts.counters.empty() || !parts.warmup.time_ns.empty() || !parts.measured.time_ns.empty();
   return parts;
 }
 
@@ -320,8 +338,12 @@ std::string CellParts::pack() const {
   std::string payload;
   append_samples(payload, warmup);
   append_samples(payload, measured);
-  append_findings(payload,
-                  {.channels = channels, .failed_pairs = failed_pairs, .missed = {}, .values = {}, .stages = stages});
+  append_findings(payload, {.channels = channels,
+                            .failed_pairs = failed_pairs,
+                            .missed = {},
+                            .values = {},
+                            .stages = stages,
+                            .counters = counters});
   return payload;
 }
 
@@ -334,6 +356,7 @@ CellParts CellParts::unpack(std::string_view payload) {
   parts.channels = std::move(findings.channels);
   parts.failed_pairs = std::move(findings.failed_pairs);
   parts.stages = std::move(findings.stages);
+  parts.counters = std::move(findings.counters);
   return parts;
 }
 

@@ -76,13 +76,14 @@ struct CellParts {
   std::vector<ChannelReport> channels;
   std::vector<PairFailure> failed_pairs{};
   std::vector<StageReport> stages{};
+  std::vector<CounterReport> counters{};
 
   std::string pack() const;
   static CellParts unpack(std::string_view payload);
 };
 
-/// Take the parts out of a report: its channels, failed pairs and stages, and of a matrix its samples too, which are
-/// those of its own pairs.
+/// Take the parts out of a report: its channels, failed pairs, stages and counters, and of a matrix its samples too,
+/// which are those of its own pairs.
 CellParts take_parts(CellReport& report, Family family);
 
 /// Keep the least of what a rank or a path has of something: `receive_buffer_bytes`, `send_buffer_bytes`.

@@ -36,6 +36,7 @@ class ReliableBursts {
   }
 
   RoundOrder order(std::size_t bursts) { return {0, static_cast<std::uint32_t>(bursts)}; }
+  MessagesPassed followed(RoundOrder order) const { return {.sent = order.count, .received = order.count * messages_}; }
 
   RoundOrder follow(RoundOrder order, const CellTeam& team) {
     const std::span<std::byte> message = in_.span();
@@ -92,6 +93,7 @@ class PostedBursts {
   }
 
   RoundOrder order(std::size_t bursts) { return {0, static_cast<std::uint32_t>(bursts)}; }
+  MessagesPassed followed(RoundOrder order) const { return {.sent = order.count, .received = order.count * messages_}; }
 
   RoundOrder follow(RoundOrder order, const CellTeam& team) {
     for (std::uint32_t i = 0; i < order.count; ++i) {
@@ -161,6 +163,7 @@ class CountedBursts {
   }
 
   RoundOrder order(std::size_t bursts) { return {task_.sequence, static_cast<std::uint32_t>(bursts) * messages_}; }
+  MessagesPassed followed(RoundOrder order) const { return {.sent = order.count / messages_, .received = order.count}; }
 
   RoundOrder follow(RoundOrder order, const CellTeam& team) {
     const std::span<std::byte> message = in_.span();

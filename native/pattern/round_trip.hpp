@@ -144,6 +144,8 @@ class ReliableRounds {
   }
 
   RoundOrder order(std::size_t rounds) { return {0, static_cast<std::uint32_t>(rounds * trips_.in_a_row)}; }
+  /// What the follower receives and sends at an order.
+  static MessagesPassed followed(RoundOrder order) { return {.sent = order.count, .received = order.count}; }
 
   /// A receive that is posted while its answer's forerunner is sent needs a buffer of its own: they take turns. Where
   /// answers have one, all is received into the same.
@@ -226,6 +228,7 @@ class CountedRounds {
   }
 
   RoundOrder order(std::size_t messages) { return {task_.sequence, static_cast<std::uint32_t>(messages)}; }
+  static MessagesPassed followed(RoundOrder order) { return {.sent = order.count, .received = order.count}; }
 
   /// Answer the messages of an order; the next order. What came before its order was read stays in hand for it. An
   /// answer from a buffer of its own has the header of what it answers.
@@ -343,11 +346,23 @@ class Dismissal {
   const CellTeam& team_;
 };
 
+/// Note the messages of an order, on either rank. Of rounds that do not tell, none: nobody sends messages there.
+template <class Rounds>
+void note_passed(const Rounds& rounds, RoundOrder order, std::size_t rank, MessagesPassed& passed) {
+  if constexpr (requires { rounds.followed(order); }) {
+    const MessagesPassed followed = rounds.followed(order);
+    passed.add(rank == leader ? MessagesPassed{.sent = followed.received, .received = followed.sent} : followed);
+  }
+}
+
 /// Answer what the leader orders until it says that it is done.
 template <class Rounds>
-void follow_orders(Rounds& rounds, const CellTeam& team) {
-  RoundOrder order = team.receive<RoundOrder>(leader);
-  while (order.count > 0) order = rounds.follow(order, team);
+void follow_orders(Rounds& rounds, Task& task) {
+  RoundOrder order = task.team.receive<RoundOrder>(leader);
+  while (order.count > 0) {
+    note_passed(rounds, order, follower, task.findings.passed);
+    order = rounds.follow(order, task.team);
+  }
 }
 
 inline double mean_seconds(std::span<const std::uint64_t> ticks, const Task& task) {
@@ -376,7 +391,9 @@ Outcome lead_phase(Rounds& rounds, Task& task, const Stopping& stopping, Series&
     // A single round trip tells how many fit into the time.
     const std::size_t before = series.size();
     const std::size_t count = seconds_per_sample > 0 ? rule.next_batch(before, outcome.seconds, seconds_per_sample) : 1;
-    task.team.send(follower, rounds.order(count + 1));
+    const RoundOrder order = rounds.order(count + 1);
+    task.team.send(follower, order);
+    note_passed(rounds, order, leader, task.findings.passed);
     rounds.lead(count, series, begin + limit);
     seconds_per_sample = rounds.seconds_of(mean_seconds(series.ticks().subspan(before), task));
     outcome.seconds = task.timebase.to_seconds(Clock::now() - begin);
@@ -412,7 +429,7 @@ Outcome lead_phases(Rounds& rounds, Task& task) {
 template <class Clock, class Rounds>
 Outcome run_rounds(Rounds& rounds, Task& task) {
   if (task.team.member() == leader) return lead_phases<Clock>(rounds, task);
-  follow_orders(rounds, task.team);
+  follow_orders(rounds, task);
   return {};
 }
 
@@ -438,7 +455,7 @@ class Verification {
       lead();
       judge();
     } else {
-      follow_orders(rounds_, task_.team);
+      follow_orders(rounds_, task_);
     }
   }
 

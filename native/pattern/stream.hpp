@@ -58,6 +58,7 @@ class StreamSender<Clock, T> {
       out_.send_usual();
       while (!watch.is_asked_to_end()) {
         for (std::size_t i = 0; i < task_.probe.messages_per_sample; ++i) out_.send_usual();
+        task_.findings.passed.sent += task_.probe.messages_per_sample;
       }
     } catch (const Failure&) {
       if (!watch.has_been_asked()) throw;
@@ -71,6 +72,7 @@ class StreamSender<Clock, T> {
       is_last = watch.is_asked_to_end();
       for (std::size_t i = 1; i < task_.probe.messages_per_sample; ++i) out_.send_usual();
       is_last ? out_.send_last() : out_.send_usual();
+      task_.findings.passed.sent += task_.probe.messages_per_sample;
     }
     out_.finish();
   }
@@ -92,12 +94,14 @@ class StreamReceiver<Clock, T> {
     std::byte mark = in_.receive()[0];
     WindowLog<Clock> log(task_);
     bool has_enough = false;
+    std::uint64_t windows = 0;
     for (std::uint64_t begin = Clock::now(); mark != end_mark;) {
       for (std::size_t i = 1; i < window; ++i) in_.receive();
       mark = in_.receive()[0];
       const std::uint64_t end = Clock::now();
       const std::uint64_t ticks = end - begin;
       begin = end;
+      ++windows;
       if (has_enough) continue;  // what was under way when the sender was asked to end
       has_enough = log.add(end, ticks, static_cast<std::uint32_t>(window));
       if (!has_enough) continue;
@@ -108,6 +112,7 @@ class StreamReceiver<Clock, T> {
       }
     }
     task_.counters.sent += task_.samples.measured.size() * window;
+    task_.findings.passed.received += 1 + windows * window;
     return log.outcome();
   }
 
@@ -141,6 +146,7 @@ class StreamSender<Clock, T> {
     path_.send(message);
     while (!watch.is_asked_to_end() && Clock::now() < deadline) {
       send_window(message);
+      task_.findings.passed.sent += task_.probe.messages_per_sample;
     }
     write_header(message, {task_.token, end_of_stream});
     for (int i = 0; i < end_messages; ++i) {
@@ -185,6 +191,7 @@ class StreamReceiver<Clock, T> {
     std::uint64_t begin = 0;
     std::uint32_t window_end = 0;  // the number of the window's last message
     std::uint32_t messages = 0;
+    std::uint64_t passed = 0;
     bool has_begun = false;
     for (;;) {
       const auto sequence = receive();
@@ -204,6 +211,7 @@ class StreamReceiver<Clock, T> {
       if (*sequence - window_end >= 1U << 31U) [[likely]]
         continue;
       const std::uint64_t end = Clock::now();
+      passed += messages;
       const bool was_measuring = log.is_measuring();
       if (log.add(end, end - begin, messages)) break;
       if (!was_measuring && log.is_measuring()) tracker_.start_counting();
@@ -212,6 +220,7 @@ class StreamReceiver<Clock, T> {
       window_end = end_of_window(*sequence);
     }
     task_.counters.add(tracker_.counters());
+    task_.findings.passed.received += passed + (has_begun ? 1 : 0);
     let_it_end();
     Outcome outcome = log.outcome();
     if (!outcome.stop) outcome.stop = StopReason::time;

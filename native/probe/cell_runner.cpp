@@ -81,6 +81,9 @@ std::string told_to_layer(const PlanProbe& probe) {
   return told.empty() ? std::string() : told.dump();
 }
 
+// Counters are 500 bytes a rank and cell: of a cell of thousands of ranks, those of its first ones tell.
+constexpr std::size_t most_counted_members = 256;
+
 // The waits of the control plane end first, and know whom they waited for; and a cell is several of them.
 constexpr double share_of_patience = 1.5;
 constexpr int hung_exit_code = 1;
@@ -118,12 +121,15 @@ CellReport CellRunner::run(const PlanProbe& probe, int ordinal, const std::funct
             .agreement = agreement,
             .report = report,
             .is_over = is_over,
-            .reads_host = reads_host(team)};
+            .reads_host = is_first_there(team, context_.first_rank_on_host),
+            .reads_machine = is_first_there(team, context_.first_rank_on_machine),
+            .is_counted = context_.counters != nullptr && team.member() < most_counted_members};
   samples_.prepare(0, 0, false);
   try {
     run_or_fail(cell);
   } catch (const AgreedFailure& agreed) {
     report.failure = agreed.failure;
+    report.findings.counters.clear();  // of a part of the cell
   }
   note_host(cell);
   team.discard_leftovers();
@@ -132,12 +138,12 @@ CellReport CellRunner::run(const PlanProbe& probe, int ordinal, const std::funct
   return report;
 }
 
-bool CellRunner::reads_host(const CellTeam& team) const {
-  const auto host_of = [&](std::size_t member) {
-    return context_.first_rank_on_host[static_cast<std::size_t>(team.world_rank(member))];
+bool CellRunner::is_first_there(const CellTeam& team, const RankList& first_there) {
+  const auto place_of = [&](std::size_t member) {
+    return first_there[static_cast<std::size_t>(team.world_rank(member))];
   };
   for (std::size_t member = 0; member < team.member(); ++member) {
-    if (host_of(member) == host_of(team.member())) return false;
+    if (place_of(member) == place_of(team.member())) return false;
   }
   return true;
 }
@@ -298,7 +304,21 @@ void CellRunner::note_attachment(Cell& cell, const std::vector<Endpoint::Member>
   }
 }
 
-void CellRunner::observed(Cell& cell, const std::function<void()>& action) {
+void CellRunner::observed(Cell& cell, const std::function<void()>& measure) {
+  if (!cell.is_counted) return with_traffic(cell, measure);
+  HostCounters& counters = context_.counters->host;
+  const Counts host = cell.reads_host ? counters.read_host() : Counts{};
+  const Counts machine = cell.reads_machine ? counters.read_machine() : Counts{};
+  with_traffic(cell, measure);
+  const auto note = [&](CounterScope scope, const Counts& before, const Counts& after) {
+    cell.report.findings.counters.push_back(
+        {.rank = context_.control.rank(), .scope = scope, .counts = counts_between(before, after)});
+  };
+  if (cell.reads_machine) note(CounterScope::machine, machine, counters.read_machine());
+  if (cell.reads_host) note(CounterScope::host, host, counters.read_host());
+}
+
+void CellRunner::with_traffic(Cell& cell, const std::function<void()>& action) {
   if (cell.team.member() != 0) return action();
   const Traffic before = cell.device->traffic();
   const std::int64_t begin_unix_ns = unix_ns();
@@ -308,8 +328,25 @@ void CellRunner::observed(Cell& cell, const std::function<void()>& action) {
   note_above(cell.report.interfaces, above_);
 }
 
-void CellRunner::counted(Cell& cell, const std::function<Outcome()>& action) {
-  observed(cell, [&] { cell.report.outcome = action(); });
+Outcome CellRunner::counted(Cell& cell, const std::function<Outcome()>& measure) {
+  if (!cell.is_counted) return measure();
+  Findings& findings = cell.report.findings;
+  const MessagesPassed passed = findings.passed;
+  const RankCounters::Reading before = context_.counters->rank.read();
+  Outcome outcome = measure();
+  Counts counts = context_.counters->rank.between(before, context_.counters->rank.read());
+  if (findings.passed.sent != passed.sent || findings.passed.received != passed.received) {
+    counts[Counter::messages_sent] = findings.passed.sent - passed.sent;
+    counts[Counter::messages_received] = findings.passed.received - passed.received;
+  }
+  const auto own = std::ranges::find(findings.counters, CounterScope::rank, &CounterReport::scope);
+  if (own != findings.counters.end()) {  // of earlier rounds or pairs
+    add_counts(own->counts, counts);
+  } else {
+    findings.counters.push_back(
+        {.rank = context_.control.rank(), .scope = CounterScope::rank, .counts = std::move(counts)});
+  }
+  return outcome;
 }
 
 void CellRunner::run_pair(Cell& cell) {
@@ -319,7 +356,7 @@ void CellRunner::run_pair(Cell& cell) {
       endpoint = cell.device->open({}, cell.probe, cell.report.receive);
       Task task = task_of(cell, 0, endpoint->sequence);
       const auto pattern = endpoint->prepare(cell.probe.pattern, context_.clock.is_counter, task);
-      counted(cell, [&] { return pattern->run(); });
+      observed(cell, [&] { cell.report.outcome = counted(cell, [&] { return pattern->run(); }); });
     });
     return;
   }
@@ -337,7 +374,7 @@ void CellRunner::measure_pair(Cell& cell) {
       cell, [&] { return endpoint.prepare_verification(task); },
       [&] { return endpoint.prepare(cell.probe.pattern, context_.clock.is_counter, task); });
   cell.agreement.on([&] {
-    counted(cell, [&] { return pattern->run(); });
+    observed(cell, [&] { cell.report.outcome = counted(cell, [&] { return pattern->run(); }); });
     cell.device->refuse_failed();
     note_granted(cell, members);
   });
@@ -385,7 +422,7 @@ void CellRunner::run_round(Cell& cell, const GroupParameters& parameters, std::s
   if (facts_of(probe.pattern).family == Family::flood) task.start_ns = common_start(cell);
   cell.agreement.on([&] {
     note_granted(cell, members);
-    cell.report.outcome = pattern ? pattern->run() : rest_from_flood(task);
+    cell.report.outcome = counted(cell, [&] { return pattern ? pattern->run() : rest_from_flood(task); });
     cell.device->refuse_failed();
   });
   lease.give_back();
@@ -410,7 +447,8 @@ void CellRunner::run_operation(Cell& cell) {
       refuse_wrong(task.counters);
     });
     task.start_ns = common_start(cell);
-    cell.agreement.on([&] { counted(cell, [&] { return operation->run(); }); });
+    cell.agreement.on(
+        [&] { observed(cell, [&] { cell.report.outcome = counted(cell, [&] { return operation->run(); }); }); });
   } catch (const AgreedFailure&) {
     operation->close();
     throw;

@@ -12,6 +12,7 @@
 #include "base/clock.hpp"
 #include "core/channel.hpp"
 #include "core/clock_sync.hpp"
+#include "core/counters.hpp"
 #include "core/plan.hpp"
 #include "core/port_state.hpp"
 #include "core/report.hpp"
@@ -30,9 +31,11 @@ struct LaunchContext {
   ClockInfo clock;
   std::optional<Interface> interface;
   std::string host;
-  RankList first_rank_on_host;  // of each rank: the first rank on the same host
+  RankList first_rank_on_host;     // of each rank: the first rank on the same host
+  RankList first_rank_on_machine;  // and on the same machine
   MPI_Comm data_communicator = MPI_COMM_NULL;
   GlobalClock& global_clock;
+  LaunchCounters* counters = nullptr;  // null where nobody measures
 };
 
 class CellRunner {
@@ -61,6 +64,8 @@ class CellRunner {
     OpenDevice* device = nullptr;
     /// Whether this rank reads what its host counts: the first of the cell's ranks there does.
     bool reads_host = false;
+    bool reads_machine = false;
+    bool is_counted = false;  // what its ranks' processes, hosts and machines count is reported, by this rank
     Traffic traffic_before{};
     PortState ports_before{};
   };
@@ -103,16 +108,18 @@ class CellRunner {
   void note_attachment(Cell& cell, const std::vector<Endpoint::Member>& members) const;
   /// The keys of the paths of these links, in their order.
   static std::vector<PathCache::Key> keys_of(const Cell& cell, const std::vector<Link>& links);
-  /// Do something between two readings of the time and of the interfaces' counters, which the first member takes.
-  void observed(Cell& cell, const std::function<void()>& action);
-  /// Measure so.
-  void counted(Cell& cell, const std::function<Outcome()>& action);
+  /// Do something between two readings of what hosts and machines count, and of the time and of the interfaces'
+  /// counters, which the first member takes.
+  void observed(Cell& cell, const std::function<void()>& measure);
+  void with_traffic(Cell& cell, const std::function<void()>& action);
+  /// Measure between two readings of what this rank's process counts.
+  Outcome counted(Cell& cell, const std::function<Outcome()>& measure);
   /// A time that is soon, the same for all members: when a flood or the first call begins.
   std::int64_t common_start(const Cell& cell) const;
   std::string hanging(const PlanProbe& probe) const;
   void prepare_samples(const Cell& cell);
-  /// Whether no earlier rank of a cell is on this host.
-  bool reads_host(const CellTeam& team) const;
+  /// Whether no earlier rank of a cell is on this rank's host or machine, by the first rank on each.
+  static bool is_first_there(const CellTeam& team, const RankList& first_there);
   /// Read what this host has counted so far, if this rank is to.
   void read_host(Cell& cell) const;
   /// Report what the cell changed at the fabric's ports on this host, and what its interfaces carried meanwhile.

@@ -294,11 +294,11 @@ void congest(const Channel& channel, const RunCell& run, const PlanProbe& probe,
   end.collect();
 }
 
-/// Have the whole plan measured and write the record. On rank 0; `ranks` and `clocks` are what all said of themselves,
+/// Have the whole plan measured and write the record. On rank 0; `all` and `clocks` are what all said of themselves,
 /// no clocks where no probe needs them.
-void direct(const LaunchContext& context, const RunCell& run, const std::vector<json>& ranks,
+void direct(const LaunchContext& context, const RunCell& run, const Acquaintance& all,
             const std::vector<ClockModel>& clocks, RecordWriter& writer) {
-  writer.write_header(context.plan, ranks, context.clock, mpi_library());
+  writer.write_header(context.plan, all.ranks, context.clock, mpi_library(), all.not_counted);
   write_clocks(writer, clocks, "begin");
   for (int i = 0; i < static_cast<int>(context.plan.probes.size()); ++i) {
     refresh_clocks(context, context.plan.probes[static_cast<std::size_t>(i)]);
@@ -330,18 +330,23 @@ void obey(const LaunchContext& context, const RunCell& run) {
 // Rank 0 has to read the plan, from a file system that may not answer.
 constexpr double seconds_to_read_plan = 60;
 
-RankInfo own_info(const Control& control, const std::optional<Interface>& interface, const StartUp& start_up) {
+RankInfo own_info(const Control& control, const std::optional<Interface>& interface, const StartUp& start_up,
+                  const std::vector<NotCounted>& not_counted) {
   json info = rank_info(control.rank(), interface);
   info["start_up_ns"] = start_up.init_ns;
+  if (!not_counted.empty()) info["not_counted"] = to_record(not_counted);
   return {std::move(info)};
 }
 
 HostsOfRanks hosts_of(const std::vector<json>& ranks) {
-  std::map<std::string, int> first_on;
+  std::map<std::string, int> first_on_host;
+  std::map<std::string, int> first_on_machine;
   HostsOfRanks hosts;
   int rank = 0;
   for (const json& info : ranks) {
-    hosts.first_rank.push_back(first_on.try_emplace(info.at("host").get<std::string>(), rank).first->second);
+    const std::string host = info.at("host");
+    hosts.first_rank.push_back(first_on_host.try_emplace(host, rank).first->second);
+    hosts.first_on_machine.push_back(first_on_machine.try_emplace(info.value("machine", host), rank).first->second);
     ++rank;
   }
   return hosts;
@@ -389,16 +394,20 @@ void follow_plan(Control& control, const Plan& plan, RecordWriter* writer, const
   MPI_Comm_dup(MPI_COMM_WORLD, &data);
   MPI_Comm_set_errhandler(data, MPI_ERRORS_RETURN);  // what fails there fails its cell
   const std::optional<Interface> interface = own_interface(plan.fabric);
-  const Acquaintance all = make_acquainted(Channel(control), own_info(control, interface, start_up));
+  LaunchCounters counters{.rank = RankCounters(), .host = HostCounters(interface ? interface->name : "")};
+  const Acquaintance all =
+      make_acquainted(Channel(control), own_info(control, interface, start_up, counters.not_counted()));
   GlobalClock global_clock = needs_clocks(plan) ? GlobalClock(control, data, clock_identity()) : GlobalClock();
   const LaunchContext context{.control = control,
                               .plan = plan,
                               .clock = measure_clock(start_up.clocks),
                               .interface = interface,
                               .host = host_name(),
-                              .first_rank_on_host = all.first_rank_on_host,
+                              .first_rank_on_host = all.hosts.first_rank,
+                              .first_rank_on_machine = all.hosts.first_on_machine,
                               .data_communicator = data,
-                              .global_clock = global_clock};
+                              .global_clock = global_clock,
+                              .counters = &counters};
   {
     CellRunner runner(context);
     const RunCell run = [&](const PlanProbe& probe, int ordinal, const std::function<bool()>& is_over) {
@@ -436,15 +445,23 @@ ExitCode end_launch(Control& control, ExitCode exit, const std::string& cause) {
 
 Acquaintance make_acquainted(const Channel& channel, const RankInfo& own) {
   Acquaintance all;
-  for (RankInfo& rank : channel.gather(own)) all.ranks.push_back(std::move(rank.info));
-  all.first_rank_on_host = channel.broadcast(hosts_of(all.ranks)).first_rank;
+  UncountedOfRanks uncounted;
+  for (RankInfo& rank : channel.gather(own)) {
+    if (const auto told = rank.info.find("not_counted"); told != rank.info.end()) {
+      uncounted.add(static_cast<int>(all.ranks.size()), *told);
+      rank.info.erase(told);
+    }
+    all.ranks.push_back(std::move(rank.info));
+  }
+  all.not_counted = uncounted.to_record();
+  all.hosts = channel.broadcast(hosts_of(all.ranks));
   return all;
 }
 
 void take_cells(const LaunchContext& context, const RunCell& run, const Acquaintance& all, RecordWriter* writer) {
   std::vector<ClockModel> clocks;
   if (needs_clocks(context.plan)) clocks = Channel(context.control).gather(context.global_clock.model());
-  context.control.rank() == 0 ? direct(context, run, all.ranks, clocks, *writer) : obey(context, run);
+  context.control.rank() == 0 ? direct(context, run, all, clocks, *writer) : obey(context, run);
 }
 
 ExitCode launch(const std::string& plan_path, const StartUp& start_up) {

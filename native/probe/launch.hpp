@@ -60,13 +60,25 @@ struct RankInfo {
   static RankInfo unpack(std::string_view payload) { return {unpack_tree(payload)}; }
 };
 
-/// On which host each rank runs: the first rank that is there.
+/// On which host each rank runs, and on which machine: the first rank that is there.
 struct HostsOfRanks {
   static constexpr MessageType message_type = MessageType::hosts_of_ranks;
   RankList first_rank;
+  RankList first_on_machine;
 
-  std::string pack() const { return first_rank.pack(); }
-  static HostsOfRanks unpack(std::string_view payload) { return {RankList::unpack(payload)}; }
+  std::string pack() const {
+    std::string payload;
+    append_part(payload, first_rank.pack());
+    append_part(payload, first_on_machine.pack());
+    return payload;
+  }
+  static HostsOfRanks unpack(std::string_view payload) {
+    HostsOfRanks hosts;
+    hosts.first_rank = RankList::unpack(take_part(payload));
+    hosts.first_on_machine = RankList::unpack(take_part(payload));
+    refuse_rest(payload);
+    return hosts;
+  }
 };
 
 /// The position of a probe in the plan.
@@ -84,11 +96,12 @@ using Begun = Signal<MessageType::begun>;
 using Stop = Signal<MessageType::stop>;
 using SendParts = Signal<MessageType::send_parts>;
 
-/// What the ranks know of one another before the first cell: on rank 0 what all say of themselves, on each rank which
-/// of them run on one host.
+/// What the ranks know of one another before the first cell: on rank 0 what all say of themselves and cannot count, on
+/// each rank which of them run on one host or machine.
 struct Acquaintance {
   std::vector<nlohmann::json> ranks;
-  RankList first_rank_on_host;
+  nlohmann::json not_counted;
+  HostsOfRanks hosts;
 };
 /// Collective.
 Acquaintance make_acquainted(const Channel& channel, const RankInfo& own);

@@ -85,7 +85,8 @@ void CellRunner::run_matrix(Cell& cell) {
                  .report = cell.report,
                  .is_over = {},
                  .door = cell.door,
-                 .device = cell.device};
+                 .device = cell.device,
+                 .is_counted = cell.is_counted};
   const std::uint64_t begin = KernelClock::now();
   observed(cell, [&] { team.member() == 0 ? direct_turns(pair_cell, schedule) : obey_turns(pair_cell, schedule); });
   if (team.member() == 0) {
@@ -155,7 +156,8 @@ void CellRunner::match_direction(Cell& cell, const CellTeam& pair, std::size_t r
                  .report = cell.report,
                  .is_over = {},
                  .door = cell.door,
-                 .device = cell.device};
+                 .device = cell.device,
+                 .is_counted = cell.is_counted};
   agreement.on([&] { prepare_samples(direction); });
   try {
     measure_pair(direction);

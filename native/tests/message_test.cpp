@@ -52,6 +52,7 @@ template <>
 HostsOfRanks sample() {
   HostsOfRanks hosts;
   for (const int rank : {0, 1, 0}) hosts.first_rank.push_back(rank);
+  for (const int rank : {0, 0, 0}) hosts.first_on_machine.push_back(rank);
   return hosts;
 }
 template <>

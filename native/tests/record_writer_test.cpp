@@ -128,6 +128,28 @@ TEST_F(RecordWriting, StagesAreWrittenAsTheFixtureHasThemInLinesOfBoundedLength)
   EXPECT_EQ(found[1]["refused"]["resumed"], "perf_event_open: no");
 }
 
+TEST_F(RecordWriting, CountersAreWrittenAsTheFixtureHasThem) {
+  std::map<std::string, std::set<std::string>> known;
+  for (const json& line : read_lines(std::string(FIXTURES) + "/record-counters.jsonl")) {
+    if (line["type"] != "counters") continue;
+    known["line"] = keys_of(line);
+    for (const auto& [name, count] : line["counts"].items()) {
+      EXPECT_TRUE(value_of<Counter>(name)) << name;
+      EXPECT_TRUE(count.is_number_unsigned()) << name;
+    }
+  }
+  CellReport report;
+  report.outcome.stop = StopReason::count;
+  CellParts parts;
+  parts.counters = {{.rank = 1, .scope = CounterScope::machine, .counts = {{Counter::interrupts, 12}}}};
+  const std::vector<json> lines = write(report, plan.probes[0], CellParts::unpack(parts.pack()));
+  ASSERT_EQ(lines[2]["type"], "counters");
+  EXPECT_EQ(keys_of(lines[2]), known["line"]);
+  EXPECT_EQ(lines[2]["rank"], 1);
+  EXPECT_EQ(lines[2]["scope"], "machine");
+  EXPECT_EQ(lines[2]["counts"], json({{"interrupts", 12}}));
+}
+
 TEST_F(RecordWriting, ACellThatFailsMidwayKeepsItsSamples) {
   CellReport report;
   report.failure = CellFailure{FailureCode::timeout, "the peer fell silent"};

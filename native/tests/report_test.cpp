@@ -40,6 +40,21 @@ TEST(Merge, AnOperationLastsAsLongAsOnItsSlowestRank) {
   EXPECT_EQ(merged.measured.time_ns, (Times{20, 60, 30}));
 }
 
+TEST(Parts, CountersAreAPartOfTheirRank) {
+  CellReport report = timed_report({10});
+  report.findings.counters = {{.rank = 3, .scope = CounterScope::host, .counts = {{Counter::tcp_sent, 5}}}};
+  report.findings.passed = {.sent = 7, .received = 8};
+  const CellParts parts = take_parts(report, Family::pair);
+  EXPECT_TRUE(report.has_parts);
+  EXPECT_TRUE(report.findings.counters.empty());
+  const CellParts came = CellParts::unpack(parts.pack());
+  ASSERT_EQ(came.counters.size(), 1U);
+  EXPECT_EQ(came.counters[0].rank, 3);
+  EXPECT_EQ(came.counters[0].scope, CounterScope::host);
+  EXPECT_EQ(came.counters[0].counts, (Counts{{Counter::tcp_sent, 5}}));
+  EXPECT_EQ(CellReport::unpack(report.pack()).findings.passed.sent, 0U) << "it stays on its rank";
+}
+
 TEST(Merge, WhatNotAllRanksHaveIsNoSample) {
   const CellReport merged = merge({timed_report({10, 50, 30}), timed_report({20, 40})}, Family::operation);
   EXPECT_EQ(merged.measured.time_ns, (Times{20, 50}));

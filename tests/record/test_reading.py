@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fabricbench.record.counters import Counter, CounterScope, Uncounted
 from fabricbench.record.frames import stages_frame
 from fabricbench.record.lines import Phase
 from fabricbench.record.probe_plan import ProbePlan
@@ -159,6 +160,40 @@ def test_the_fixture_of_the_patterns_is_read_whole():
     assert states[:4] == [{}] * 4
     assert states[4]["n0"] == {"mlx5_0/1": {"packet_seq_err": 2, "np_cnp_sent": 1}, "eth0": {"rx_prio3_pause": 7}}
     assert states[4]["n1"] == {"mlx5_0/1": {}}
+
+
+COUNTERS = Path(__file__).parents[2] / "schema/fixtures/record-counters.jsonl"
+
+
+def test_counters_are_read_with_who_read_them_and_what_was_not_counted_is_in_the_header():
+    plan = ProbePlan.model_validate_json(COUNTERS.with_name("plan-counters.json").read_bytes())
+    record = read_record(COUNTERS, plan)
+    assert record.damage == []
+    pingpong, stream = record.cells
+    told = {(line.rank, line.scope): line.counts for line in pingpong.counters}
+    assert set(told) == {
+        (0, CounterScope.RANK),
+        (1, CounterScope.RANK),
+        (0, CounterScope.HOST),
+        (0, CounterScope.MACHINE),
+    }, "both ranks are on one host"
+    for rank in (0, 1):
+        counts = told[rank, CounterScope.RANK]
+        # Two of the warm-up, four measured, and one untimed before each batch.
+        assert counts[Counter.MESSAGES_SENT] == counts[Counter.MESSAGES_RECEIVED] >= 6
+        assert counts[Counter.USER_NS] + counts[Counter.SYSTEM_NS] > 0
+    sender, receiver = (line.counts for line in stream.counters if line.scope is CounterScope.RANK)
+    assert sender[Counter.MESSAGES_SENT] >= receiver[Counter.MESSAGES_RECEIVED] >= 16 * 5
+    assert Counter.CYCLES not in sender
+    assert record.header is not None
+    (missing,) = record.header.not_counted
+    assert (missing.counters[0], missing.why, missing.ranks) == (Counter.CYCLES, Uncounted.ABSENT, 2)
+
+
+def test_a_counter_that_is_unknown_or_negative_costs_its_cell_alone():
+    for before, after in ((b'"tcp_sent":', b'"tcp_lost":'), (b'"tcp_timeouts":0', b'"tcp_timeouts":-1')):
+        record = parse_record(COUNTERS.read_bytes().replace(before, after, 1).splitlines(keepends=True))
+        assert [cell.id for cell in record.cells] == [1]
 
 
 STAGES = Path(__file__).parents[2] / "schema/fixtures/record-stages.jsonl"

@@ -45,6 +45,7 @@ from fabricbench.record.reading import Batch, CellRecord, ChannelNumbers, Record
 from fabricbench.record.store import LaunchFacts, Manifest, PlannedLaunch, Run, write_launch, write_manifest
 from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
 from fabricbench.testbed.wire import Wire
+from support.counts import Counted, counters_of
 from support.stamps import Stamped, stamps
 
 START_UP_NS = 40_000_000
@@ -94,6 +95,8 @@ class SyntheticCell:
     """Blocks in which nothing arrives: a rate of 0."""
     stamped: Mapping[str, Stamped] = field(default_factory=dict)
     """By fabric, the stages of its messages; a switch tells of frames where the hosts' clocks are one."""
+    counted: Mapping[str, Counted] = field(default_factory=dict)
+    """By fabric, what its messages cost the processors, in each launch times the factor of that launch's noise."""
 
     @property
     def metric(self) -> Metric:
@@ -247,6 +250,7 @@ def write_synthetic_run(
                 record.cells[row].batches[1].time_ns = times
         record.clocks = list(clocks)
         crossings = _stamp(record, of_launch, launch.fabric, random)
+        _count(record, of_launch, launch.fabric, noise, random)
         with mock.patch("os.fsync"):  # no test of these asks what a power loss leaves
             write_launch(folder, record, facts=facts, crossings=crossings)
     return Run.open(directory)
@@ -298,6 +302,16 @@ def _stamp(
             if one.apart_ns == 0:
                 crossings[number] = frames
     return crossings
+
+
+def _count(
+    record: Record, cells: Sequence[SyntheticCell], fabric: str, noise: Noise, random: np.random.Generator
+) -> None:
+    """Add the counters of cells that have some to their records."""
+    for number, cell in enumerate(cells):
+        if (one := cell.counted.get(fabric)) is not None:
+            factor = float(np.exp(noise.launch * random.standard_normal()))
+            record.cells[number].counters = counters_of(one, number, factor)
 
 
 def forget_hashes(launch: Path) -> None:

@@ -226,7 +226,7 @@ TEST_F(LossyPair, ABurstIsAnsweredThoughTheFollowerReadsItsFirstMessageBeforeIts
   if (!is_leader()) lossy.sit_in_receive(1);
   CountedBursts<KernelClock, LossyPath> bursts(lossy, task, messages);
   if (!is_leader()) {
-    follow_orders(bursts, team);
+    follow_orders(bursts, task);
     EXPECT_EQ(lossy.sent(), 4) << "five bursts, of which one is not whole";
     return;
   }
@@ -279,7 +279,7 @@ TEST_F(LossyPair, AReceiveThatIsPostedAheadStaysWhereItIsWhenItsMessageIsLost) {
   PrepostingLossyPath lossy(1 - team.member(), [&](int number) { return is_leader() || number < 4 ? 1 : 0; });
   {
     CountedRounds<KernelClock, PrepostingLossyPath, NoHooks> rounds(lossy, task);
-    if (!is_leader()) return follow_orders(rounds, team);
+    if (!is_leader()) return follow_orders(rounds, task);
     lead_orders(rounds, {5});
     EXPECT_EQ(samples.measured.size(), 3U);
     EXPECT_EQ(rounds.counters().lost, 2U);
@@ -302,7 +302,7 @@ TEST_F(LossyPair, BothEndsOfARoundTripPostTheirReceivesBeforeTheySend) {
   if (is_leader()) {
     lead_orders(rounds, {round_trips - 1});
   } else {
-    follow_orders(rounds, team);
+    follow_orders(rounds, task);
   }
   const InterfaceBytes preposted = device.traffic().at("faithful preposted");
   EXPECT_EQ(preposted.received, round_trips * probe.message_bytes);
@@ -320,7 +320,7 @@ TEST_F(LossyPair, InABurstADoubleDoesNotStandInForALostMessage) {
       },
       all);
   CountedBursts<KernelClock, LossyPath> bursts(lossy, task, messages);
-  if (!is_leader()) return follow_orders(bursts, team);
+  if (!is_leader()) return follow_orders(bursts, task);
   lead_orders(bursts, {3});
   EXPECT_EQ(samples.measured.size(), 2U);
   EXPECT_EQ(bursts.counters().lost, 1U);
@@ -329,7 +329,7 @@ TEST_F(LossyPair, InABurstADoubleDoesNotStandInForALostMessage) {
 TEST_F(LossyPair, ABurstOfWhichAMessageIsDoubledIsWhole) {
   LossyPath lossy = path([](int) { return 2; }, [](int) { return 2; });
   CountedBursts<KernelClock, LossyPath> bursts(lossy, task, 4);
-  if (!is_leader()) return follow_orders(bursts, team);
+  if (!is_leader()) return follow_orders(bursts, task);
   lead_orders(bursts, {3});
   EXPECT_EQ(samples.measured.size(), 3U);
   EXPECT_EQ(bursts.counters().lost, 0U);

@@ -134,7 +134,8 @@ class Launch {
                                 .clock = {},
                                 .interface = {},
                                 .host = host_of(rank),
-                                .first_rank_on_host = all.first_rank_on_host,
+                                .first_rank_on_host = all.hosts.first_rank,
+                                .first_rank_on_machine = all.hosts.first_on_machine,
                                 .global_clock = clock};
     const RunCell run = [&](const PlanProbe& probe, int cell, const std::function<bool()>&) {
       return take_cell(context, probe, cell);

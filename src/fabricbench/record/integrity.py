@@ -37,7 +37,7 @@ LAUNCH = "launch.json"
 PLAN = "plan.json"
 CELLS = "cells.parquet"
 SAMPLES = "samples.parquet"
-TABLE_FILES = ("channels.parquet", "stages.parquet")
+TABLE_FILES = ("channels.parquet", "stages.parquet", "counters.parquet")
 """Those of `record.tables`, each there only where a record has anything for it."""
 HASHED = (LAUNCH, CELLS, SAMPLES, *TABLE_FILES)
 """What of a launch the hash of the data covers: all that analysis reads. Logs, raw records and earlier attempts are not."""

@@ -2,7 +2,8 @@
 
     header                                  once, first
     clock...                                a line for each rank, where a probe needs the ranks' clocks to agree
-    cell, samples..., channel..., pair_failed..., stages..., cell_end   for each probe of the plan, in its order
+    cell, samples..., channel..., pair_failed..., stages..., counters..., cell_end
+                                            for each probe of the plan, in its order
     cell_failed                             instead of cell_end (or of all three) where a probe cannot be measured
     footer                                  once, last; a file without it was cut short
 
@@ -17,6 +18,7 @@ from typing import Annotated, Literal
 from pydantic import Field, TypeAdapter, model_validator
 
 from fabricbench.model import Layer, Metric, Model, Pattern, Receive
+from fabricbench.record.counters import Counter, CounterScope, NotCounted
 from fabricbench.record.probe_plan import PlanCongestor
 
 
@@ -57,6 +59,8 @@ class RankInfo(Model):
     address: str | None = None
     mac: str | None = None
     mtu: int | None = None
+    machine: str | None = None
+    """The boot of the kernel that it runs on, which hosts of containers or a lab share; None of earlier versions."""
     start_up_ns: int | None = None
     """What MPI_Init took on this rank."""
     of_ranks: int | None = None
@@ -88,6 +92,7 @@ class Header(Model):
     started_unix_ns: int
     ranks: tuple[RankInfo, ...]
     clock: ClockInfo
+    not_counted: tuple[NotCounted, ...] = ()
 
     model_config = {**Model.model_config, "populate_by_name": True}
 
@@ -365,6 +370,16 @@ STAGE_TIMES = tuple(name for name in Stages.model_fields if name.endswith("_ns")
 """The columns of times."""
 
 
+class Counters(Model):
+    """What was counted while a cell was measured, by the rank that read it: of its process, of its host or of its machine."""
+
+    type: Literal["counters"] = "counters"
+    cell: int
+    rank: int
+    scope: CounterScope
+    counts: dict[Counter, Annotated[int, Field(ge=0, lt=2**64)]]
+
+
 class Footer(Model):
     """Last line: the launch came to its end."""
 
@@ -375,9 +390,9 @@ class Footer(Model):
 
 
 Line = Annotated[
-    Header | Clock | Cell | Samples | Channel | PairFailed | Stages | CellEnd | CellFailed | Footer,
+    Header | Clock | Cell | Samples | Channel | PairFailed | Stages | Counters | CellEnd | CellFailed | Footer,
     Field(discriminator="type"),
 ]
 LINE_ADAPTER: TypeAdapter[
-    Header | Clock | Cell | Samples | Channel | PairFailed | Stages | CellEnd | CellFailed | Footer
+    Header | Clock | Cell | Samples | Channel | PairFailed | Stages | Counters | CellEnd | CellFailed | Footer
 ] = TypeAdapter(Line)

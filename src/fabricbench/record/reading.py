@@ -29,6 +29,7 @@ from fabricbench.record.lines import (
     CellFailed,
     Channel,
     Clock,
+    Counters,
     Footer,
     Header,
     PairFailed,
@@ -120,6 +121,7 @@ class CellRecord:
     failed: CellFailed | None = None
     channels: list[ChannelNumbers] = field(default_factory=list)
     stages: list[Stages] = field(default_factory=list)
+    counters: list[Counters] = field(default_factory=list)
 
     @property
     def id(self) -> int:
@@ -289,8 +291,8 @@ class _Parser:
                 self.record.clocks.append(line)
             case PairFailed():
                 self.record.failed_pairs.append(line)
-            case Stages():
-                self._add_stages(line)
+            case Stages() | Counters():
+                self._add(line)
             case _:
                 raise _Refused("a line that has no place here")
 
@@ -305,10 +307,14 @@ class _Parser:
             raise _Refused("a second footer")
         self.record.footer = footer
 
-    def _add_stages(self, stages: Stages) -> None:
-        cell = self._opened(stages.cell, "stages")
-        if cell is not None:
-            cell.stages.append(stages)
+    def _add(self, line: Stages | Counters) -> None:
+        cell = self._opened(line.cell, line.type)
+        if cell is None:
+            return
+        if isinstance(line, Stages):
+            cell.stages.append(line)
+        else:
+            cell.counters.append(line)
 
     def _open(self, cell: Cell) -> None:
         if cell.id in self.open or cell.id in self.finished or cell.id in self.spoilt:

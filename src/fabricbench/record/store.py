@@ -57,7 +57,7 @@ from fabricbench.record.manifest import (
 from fabricbench.record.probe_plan import PlanCongestor
 from fabricbench.record.provenance import Marks, Origin, Proof, marks_of, origin_of, unproven_of
 from fabricbench.record.setup import stored_setup, variant_of
-from fabricbench.record.tables import CHANNELS, STAGES, RecordTable
+from fabricbench.record.tables import CHANNELS, COUNTERS, STAGES, RecordTable
 from fabricbench.record.values import IS_TIME, IS_WORK, SUMS, counted_batches, launch_value, of_each_cell, rate
 
 __all__ = [
@@ -350,6 +350,10 @@ class Run:
     def stages(self) -> pl.LazyFrame:
         """Return when messages passed the boundaries between their stages, unread: launch_id, then `record.frames.STAGE_SCHEMA`."""
         return self._table(STAGES)
+
+    def counters(self) -> pl.LazyFrame:
+        """Return what was counted beside the messages of cells, unread: launch_id, then `record.counter_frame.COUNTER_SCHEMA`."""
+        return self._table(COUNTERS)
 
     def _table(self, table: RecordTable) -> pl.LazyFrame:
         scans = [

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from fabricbench.record.counter_frame import COUNTER_SCHEMA, counters_frame
 from fabricbench.record.crossings import Crossings
 from fabricbench.record.frames import (
     CHANNEL_SCHEMA,
@@ -54,5 +55,12 @@ CHANNELS = RecordTable(
     row_bytes=64,
 )
 STAGES = RecordTable("stages", STAGE_SCHEMA, stages_frame, complete=OF_ANY_STAGE, row_bytes=256)
+COUNTERS = RecordTable(
+    "counters",
+    COUNTER_SCHEMA,
+    lambda record, _: counters_frame(record),
+    complete=tuple(COUNTER_SCHEMA),
+    row_bytes=64,
+)
 
-TABLES: tuple[RecordTable, ...] = (CHANNELS, STAGES)
+TABLES: tuple[RecordTable, ...] = (CHANNELS, STAGES, COUNTERS)

@@ -107,6 +107,8 @@ FabricPorts find_ports(const std::optional<Interface>& interface, const RdmaEnd&
       if (std::ranges::find(found.interfaces, one) == found.interfaces.end()) found.interfaces.push_back(one);
     }
   }
+  // Without RDMA the interface is the port, and its driver tells of pauses and drops.
+  if (found.ports.empty() && interface && !named.device) found.interfaces = {interface->name};
   return found;
 }
 

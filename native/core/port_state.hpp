@@ -37,7 +37,8 @@ struct FabricPorts {
   std::vector<std::string> interfaces;
 };
 
-/// Find the ports beside the interface, or the one that is named. Without one the fabric has no state to read.
+/// Find the ports beside the interface, or the one that is named; without RDMA the interface alone. A fabric without
+/// either has no state to read.
 /// @param root of the file system, another one in tests
 FabricPorts find_ports(const std::optional<Interface>& interface, const RdmaEnd& named, InterfacesAbove& above,
                        const std::filesystem::path& root = "/");

@@ -63,6 +63,13 @@ TEST_F(PortsOfHost, ThoseOfAFabricAreBesideItsInterface) {
   EXPECT_TRUE(ports_of({}, {}).ports.empty());
 }
 
+TEST_F(PortsOfHost, WithoutRdmaTheInterfaceOfTheFabricIsItsPort) {
+  roce("rxe0", 1, "fe0");
+  EXPECT_EQ(ports_of(named("eth9"), {}).interfaces, Names{"eth9"});
+  EXPECT_TRUE(ports_of({}, {}).interfaces.empty());
+  EXPECT_TRUE(ports_of(named("eth9"), {.device = "mlx5_7", .port = {}, .gid_index = {}}).interfaces.empty());
+}
+
 TEST_F(PortsOfHost, TheOneThatThePlanNamesIsTheFabricsWhateverLiesBeside) {
   roce("mlx5_0", 1, "fe0");
   roce("mlx5_0", 2, "fe1");

@@ -289,10 +289,10 @@ class CellEnd(Model):
     """When it was measured, warm-up included, by the clock of the host of ranks[0]; None of earlier versions."""
     end_unix_ns: int | None = None
     port_state: PortState = {}
-    """What else changed at the fabric's RDMA ports and the network interfaces beside them, on the hosts of all its ranks, from
-    before its messages were verified until it was over; by the names of the kernel and the driver (`port_counters`). A port without
-    counters is one of which nothing changed; one that is missing could not be read; empty of fabrics without RDMA and of earlier
-    versions."""
+    """What else changed at the fabric's RDMA ports and the network interfaces beside them, without RDMA at its interface, on the
+    hosts of all its ranks, from before its messages were verified until it was over; by the names of the kernel and the driver
+    (`port_counters`). A port without counters is one of which nothing changed; one that is missing could not be read, as a virtual
+    interface; of earlier versions those of fabrics without RDMA are."""
     rdma: tuple[RdmaAttachment, ...] = ()
     """How its ranks were attached, of a cell over layer rdma; empty of all others, and of earlier versions."""
 

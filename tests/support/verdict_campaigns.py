@@ -200,13 +200,21 @@ WRITTEN = tuple(
 """The noises that lie inside one run of ours, which `write_campaign` stores: not runs before and after, nor what others print."""
 
 
-def write_campaign(
-    directory: Path, random: Random, noise: str, blocks: int, faster: float
-) -> Callable[[Verdict, bool], bool]:
-    """Write a run in which b is so many times faster; return whether a verdict is wrong on a row, of round trips or not.
+@dataclass(frozen=True)
+class WrittenCampaign:
+    """What is known of a stored campaign: whether b leads in every block, and whether a verdict on a row is wrong."""
 
-    `noise` is one of WRITTEN. Values are nanoseconds and bits a second.
-    """
+    is_one_sided: bool
+    _of_trips: tuple[float, ...]
+    _of_streams: tuple[float, ...]
+
+    def is_wrong(self, verdict: Verdict, *, is_trip: bool) -> bool:
+        """Whether a verdict on a row of round trips, or of streams, is true of neither the usual launch nor the mean."""
+        return _is_wrong(verdict, self._of_trips if is_trip else self._of_streams)
+
+
+def write_campaign(directory: Path, random: Random, noise: str, blocks: int, faster: float) -> WrittenCampaign:
+    """Write a run of one of WRITTEN, in nanoseconds and bits a second, in which b is so many times faster."""
     drawn = NOISES[noise](random, blocks)
     lead = np.log(faster)
     slowness = drawn.slowness - np.array([0.0, lead])[:, np.newaxis, np.newaxis]
@@ -253,7 +261,7 @@ def write_campaign(
     write_journal(run, again=[f"b{block:02d}-b" for block in random.integers(blocks, size=drawn.dead_on_b)])
     usual = lead, lead - drawn.mean_shift
     of_trips = usual if drawn.inside is None else (lead - drawn.inside.shift["median"],)
-    return lambda verdict, is_trip: _is_wrong(verdict, of_trips if is_trip else usual)
+    return WrittenCampaign(bool(np.all(slowness[0] > slowness[1])), of_trips, usual)
 
 
 def lateness(late: Floats) -> CellLateness:

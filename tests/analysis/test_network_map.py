@@ -149,14 +149,14 @@ def test_a_run_without_pairs_has_no_map(tmp_path: Path):
 def test_the_report_calls_a_suspect_a_suspect_until_the_folder_beside_it_confirms(tmp_path: Path):
     run = write(tmp_path, with_slow_node(3, 1.25))
     suspected = analyse([run])
-    assert [slow.is_confirmed for slow in suspected.maps[0].slow] == [False]
+    assert [slow.is_confirmed for slow in MAPS.of(suspected)[0].slow] == [False]
     (note,) = [one for one in suspected.warnings if "n3" in one.text]
     assert note.severity is Severity.NOTE
     assert "suspected by one run" in note.text
     write(tmp_path / CONFIRMATION, with_slow_node(3, 1.25), seed=2)
     assert confirmation_of(Run.open(tmp_path)) is not None
     confirmed = analyse([Run.open(tmp_path)])
-    assert [slow.is_confirmed for slow in confirmed.maps[0].slow] == [True]
+    assert [slow.is_confirmed for slow in MAPS.of(confirmed)[0].slow] == [True]
     (warning,) = [one for one in confirmed.warnings if "n3" in one.text]
     assert warning.severity is Severity.WARNING
 

@@ -143,7 +143,7 @@ def test_published_figures_are_not_called_emulated():
     text = page_of(example_findings)
     heading = next(part for part in text.split("<h3>") if part.startswith("The study of 2000"))
     assert "badge" not in heading.partition("</h3>")[0]
-    own = next(part for part in text.split("<h3>") if part.startswith("Times (Mop/s"))
+    own = next(part for part in text.split("<h3>") if part.startswith("Times and figures of merit"))
     assert "badge" in own.partition("</h3>")[0]
 
 

@@ -14,9 +14,9 @@ from fabricbench.workload.pace import Pace
 from fabricbench.workload.parameters import (
     Argument,
     Arrangement,
+    InName,
     Instead,
     ParametricStart,
-    Shown,
     declared,
 )
 from support.applications import lab_of
@@ -35,9 +35,9 @@ class StencilStart(ParametricStart):
             instead=Instead("each", int, "points of each rank", lambda each, chosen: each * chosen["ranks"]),
         ),
     ] = 100
-    width: Annotated[int, Field(ge=1), Argument("of the halo", key="halo", shown=Shown.UNUSUAL)] = 1
+    width: Annotated[int, Field(ge=1), Argument("of the halo", key="halo", in_name=InName.UNUSUAL)] = 1
     depth: Annotated[int, Argument("of the halo; as wide where not told", short="deep", like="width")]
-    order: Annotated[Literal["rows", "columns"], Argument("of points", shown=Shown.NEVER, is_listed=False)] = "rows"
+    order: Annotated[Literal["rows", "columns"], Argument("of points", in_name=InName.NEVER, is_listed=False)] = "rows"
     tile_bytes: Annotated[
         int | None, Argument("in place of order", instead_of="order", is_listed=False, words=lambda one: f"{one}B")
     ] = None

@@ -21,7 +21,7 @@ from fabricbench.analysis.findings import (
     LadderStep,
     Origin,
     Proof,
-    Reference,
+    ReferenceMachine,
     Replication,
 )
 from fabricbench.analysis.findings.doubts import Doubt, escaped, together, whole
@@ -69,7 +69,7 @@ def analyse(
     baseline: str | None = None,
     margin: float | None = None,
     confidence: float = DEFAULT_CONFIDENCE,
-    reference: Reference | None = None,
+    reference: ReferenceMachine | None = None,
     decision: DecisionTable | None = None,
     history: History | None = None,
 ) -> Findings:

@@ -15,7 +15,7 @@ import numpy as np
 
 from fabricbench.analysis.expectation import Launches, LoadLaunch, seconds_of
 from fabricbench.analysis.findings import CellKey, Interval, WorkloadName
-from fabricbench.analysis.findings.loads import FigureOnFabric, FigureRatio, LoadOnFabric, OfLoad, Reference
+from fabricbench.analysis.findings.loads import FigureOnFabric, FigureRatio, LoadOnFabric, OfLoad, ReferenceMachine
 from fabricbench.analysis.material import Material
 from fabricbench.analysis.measured import CellMeasured, Floats, Side, log_of, workload_of
 from fabricbench.analysis.pairing import Pairing
@@ -38,7 +38,7 @@ OfSides = Mapping[str, Launches]
 """The launches of workloads, by the name of their side."""
 
 
-def reference_run(run: Run) -> Reference:
+def reference_run(run: Run) -> ReferenceMachine:
     """Return a stored run as the machine to normalise to: of each kernel of NPB and class the run on the fewest ranks.
 
     UsageError if no kernel was run there.
@@ -52,7 +52,7 @@ def reference_run(run: Run) -> Reference:
                 fewest[name] = min(fewest.get(name, found), found)
     if not fewest:
         raise UsageError(f"no kernel was run in {run.path}", hint="give a run of a campaign with kernels of NPB")
-    return Reference(
+    return ReferenceMachine(
         name=run.manifest.testbed.name,
         source=f"run {run.path}, each kernel on its fewest ranks",
         seconds={name: seconds for name, (_, seconds) in fewest.items()},

@@ -13,7 +13,7 @@ from fabricbench.analysis.findings import (
     Distribution,
     LadderStep,
     NetworkMap,
-    Reference,
+    ReferenceMachine,
     Severity,
 )
 from fabricbench.analysis.findings.trend import Trend
@@ -41,7 +41,7 @@ class Material:
     margin: float
     confidence: float
     level: float
-    reference: Reference | None = None
+    reference: ReferenceMachine | None = None
     decision: DecisionTable | None = None
     maps: Sequence[NetworkMap] = ()
     trend: Trend | None = None

@@ -19,7 +19,7 @@ from fabricbench.analysis.findings import (
 from fabricbench.analysis.lost_launches import unequal_starts
 from fabricbench.analysis.material import Material
 from fabricbench.analysis.rows import choose_rows
-from fabricbench.chapters.chapter import Chapter, Found, Rows
+from fabricbench.chapters.chapter import Chapter, Found, Records, Rows
 from fabricbench.quantity import count, enumeration
 from fabricbench.record.account import account_of
 from fabricbench.report.words import NOTHING, factor_words, share_words
@@ -322,11 +322,18 @@ def _money(amount: float, currency: str) -> str:
     return f"{text} {currency}".strip()
 
 
+def _no_records(findings: Findings) -> Records:
+    """Return none: its parts are of too many kinds for a file of rows, and JSON has them."""
+    del findings
+    return {}
+
+
 CHAPTER = Chapter(
     name="decision",
     title="Decision",
     needs="two fabrics or more that were measured alike; weights and prices by [decision] of the campaign",
     find=find,
     tables=decision_tables,
+    records=_no_records,
     lines=decision_lines,
 )

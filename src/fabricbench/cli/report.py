@@ -28,7 +28,7 @@ from fabricbench.errors import UsageError
 from fabricbench.quantity import RateUnit
 
 if TYPE_CHECKING:
-    from fabricbench.analysis.findings import Findings, Reference
+    from fabricbench.analysis.findings import Findings, ReferenceMachine
     from fabricbench.analysis.trend import History
     from fabricbench.report.formats import FigureFormat, Format
 
@@ -189,15 +189,15 @@ def _refuse_of_figures(name: FormatName, options: dict[str, object]) -> None:
             raise UsageError(f"{option} is for svg, png and pdf, not for {name}", hint="add --format svg, say")
 
 
-def _reference(name: str) -> Reference:
+def _reference(name: str) -> ReferenceMachine:
     """Return the machine to normalise to: a published one, or a stored run."""
-    from fabricbench.analysis.findings import Reference  # noqa: PLC0415 - keeps the start of the program fast
+    from fabricbench.analysis.findings import ReferenceMachine  # noqa: PLC0415 - keeps the start of the program fast
     from fabricbench.analysis.load_results import reference_run  # noqa: PLC0415
     from fabricbench.published.kernels import CRAY, CRAY_SECONDS, CRAY_SOURCE  # noqa: PLC0415
     from fabricbench.record.store import Run  # noqa: PLC0415
 
     if name == CRAY:
-        return Reference(name="one processor of a Cray Y-MP", source=CRAY_SOURCE, seconds=CRAY_SECONDS)
+        return ReferenceMachine(name="one processor of a Cray Y-MP", source=CRAY_SOURCE, seconds=CRAY_SECONDS)
     return reference_run(Run.open(Path(name)))
 
 

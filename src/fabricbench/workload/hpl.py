@@ -23,7 +23,7 @@ from fabricbench.workload.adapter import Place
 from fabricbench.workload.command_start import grid as square_grid
 from fabricbench.workload.kernel_program import KernelProgramStart
 from fabricbench.workload.pace import MESSAGE_SECONDS, Pace
-from fabricbench.workload.parameters import Argument, Arrangement, Instead, Shown, declared
+from fabricbench.workload.parameters import Argument, Arrangement, InName, Instead, declared
 
 BLAS_VARIABLE = "FABRICBENCH_BLAS"
 
@@ -78,22 +78,22 @@ class HplStart(KernelProgramStart):
     nb: Annotated[int, Field(ge=1, le=MOST_NB), Argument("columns of a panel")] = 192
     p: Annotated[int, Field(ge=1), Argument("rows of ranks", short="grid")]
     q: Annotated[int, Field(ge=1), Argument("columns of ranks", short="grid")]
-    depth: Annotated[Literal[0, 1], Argument("look-ahead of panels", shown=Shown.UNUSUAL)] = 1
+    depth: Annotated[Literal[0, 1], Argument("look-ahead of panels", in_name=InName.UNUSUAL)] = 1
     broadcast: Annotated[
         Literal["ring", "ring-modified", "long", "mpi"],
-        Argument("how panels go along rows of the grid", shown=Shown.UNUSUAL),
+        Argument("how panels go along rows of the grid", in_name=InName.UNUSUAL),
     ] = "ring-modified"
     swap: Annotated[
-        Literal["binary", "long"], Argument("how rows go along columns of the grid", shown=Shown.UNUSUAL)
+        Literal["binary", "long"], Argument("how rows go along columns of the grid", in_name=InName.UNUSUAL)
     ] = "binary"
     threads: Annotated[
         int,
         Field(ge=1, le=MOST_THREADS),
-        Argument("of the BLAS on each rank", shown=Shown.UNUSUAL, is_listed=False),
+        Argument("of the BLAS on each rank", in_name=InName.UNUSUAL, is_listed=False),
     ] = 1
     blas: Annotated[
         Annotated[str, Field(min_length=1, pattern=WITHOUT_NUL)] | None,
-        Argument("a path or a name that the loader knows", shown=Shown.NEVER, is_listed=False),
+        Argument("a path or a name that the loader knows", in_name=InName.NEVER, is_listed=False),
     ] = None
 
     def expected_seconds(self, pace: Pace) -> float:

@@ -40,7 +40,7 @@ GRID = "grid"
 """The key by which people say how ranks are arranged."""
 
 
-class Shown(Enum):
+class InName(Enum):
     """Whether the name of a launch and the columns of its cell have a parameter."""
 
     ALWAYS = "always"
@@ -74,7 +74,7 @@ class Argument:
     help: str
     key: str = ""
     short: str = ""
-    shown: Shown = Shown.ALWAYS
+    in_name: InName = InName.ALWAYS
     words: Callable[[Any], str | int | float] = lambda value: cast("str | int | float", value)
     is_listed: bool = True
     like: str = ""
@@ -129,7 +129,7 @@ class ParametricStart(WorkloadStart):
         for name, argument in arguments_of(type(self)).items():
             value = getattr(self, name)
             is_usual = value == type(self).model_fields[name].default
-            is_shown = argument.shown is Shown.ALWAYS or (argument.shown is Shown.UNUSUAL and not is_usual)
+            is_shown = argument.in_name is InName.ALWAYS or (argument.in_name is InName.UNUSUAL and not is_usual)
             if is_shown and value is not None:
                 told.setdefault(argument.short or name, []).append(argument.words(value))
         return {name: each[0] if len(each) == 1 else "x".join(map(str, each)) for name, each in told.items()}

@@ -27,7 +27,7 @@ from fabricbench.record.workload_cells import (
 from fabricbench.workload.adapter import Output, Place, RankSlots
 from fabricbench.workload.kernel_program import KernelProgramStart
 from fabricbench.workload.pace import Pace
-from fabricbench.workload.parameters import Argument, Instead, RankRule, Shown, declared
+from fabricbench.workload.parameters import Argument, InName, Instead, RankRule, declared
 
 KIND = "shared-data"
 RATE = Figure(name="shared data", unit="MB/s", better="higher", measures=Measures.WORK_RATE)
@@ -95,12 +95,14 @@ class SharedDataStart(KernelProgramStart):
     path: Annotated[
         Folder | None,
         Argument(
-            "a folder that all nodes mount, by each fabric: all ranks are clients", shown=Shown.UNUSUAL, is_listed=False
+            "a folder that all nodes mount, by each fabric: all ranks are clients",
+            in_name=InName.UNUSUAL,
+            is_listed=False,
         ),
     ] = None
     file_system: Annotated[
         Literal["network", "any"],
-        Argument("network: a folder of one machine alone is refused", shown=Shown.NEVER, is_listed=False),
+        Argument("network: a folder of one machine alone is refused", in_name=InName.NEVER, is_listed=False),
     ] = "network"
     ranks_follow: ClassVar[tuple[str, ...]] = ("path",)
 

@@ -21,7 +21,7 @@ from fabricbench.workload.adapter import Place
 from fabricbench.workload.kernel_program import KernelProgramStart
 from fabricbench.workload.known_models import KNOWN_MODELS, KnownModel
 from fabricbench.workload.pace import MESSAGE_SECONDS, Pace
-from fabricbench.workload.parameters import Argument, Arrangement, Shown, declared
+from fabricbench.workload.parameters import Argument, Arrangement, InName, declared
 
 RATE = Figure(name="training", unit="step/s", better="higher")
 TIME = Figure(name="time of a step", unit="s", better="lower")
@@ -75,18 +75,18 @@ class TrainingStepStart(KernelProgramStart):
     dp: Annotated[int, Field(ge=1), Argument("replicas, which share the data", short="grid")]
     tp: Annotated[int, Field(ge=1), Argument("ranks that share each tensor", short="grid")] = 1
     pp: Annotated[int, Field(ge=1), Argument("stages of a pipeline", short="grid")] = 1
-    micro_batch: Annotated[MicroBatch, Argument("samples", short="batch", shown=Shown.UNUSUAL)] = 1
+    micro_batch: Annotated[MicroBatch, Argument("samples", short="batch", in_name=InName.UNUSUAL)] = 1
     micro_batches: Annotated[
-        MicroBatch, Argument("of a step, on each replica", short="batches", shown=Shown.UNUSUAL)
+        MicroBatch, Argument("of a step, on each replica", short="batches", in_name=InName.UNUSUAL)
     ] = 1
     bucket_bytes: Annotated[
         Bytes,
         BeforeValidator(parse_bytes),
         Field(ge=8, le=2**40),
-        Argument("gradients that are reduced together", key="bucket", short="bucket", shown=Shown.UNUSUAL),
+        Argument("gradients that are reduced together", key="bucket", short="bucket", in_name=InName.UNUSUAL),
     ] = 25 * 2**20
     element_bytes: Annotated[
-        Literal[2, 4, 8], Argument("of a gradient and an activation", short="element", shown=Shown.UNUSUAL)
+        Literal[2, 4, 8], Argument("of a gradient and an activation", short="element", in_name=InName.UNUSUAL)
     ] = 2
     accelerator_flop_s: Annotated[
         FlopS,
@@ -94,7 +94,7 @@ class TrainingStepStart(KernelProgramStart):
             "that each rank is taken to have; from it comes the computing",
             key="accelerator",
             short="accelerator",
-            shown=Shown.UNUSUAL,
+            in_name=InName.UNUSUAL,
             words=lambda flop_s: f"{flop_s / 1e12:g}T",
         ),
     ] = USUAL_FLOP_S
@@ -104,7 +104,7 @@ class TrainingStepStart(KernelProgramStart):
             "in place of accelerator: a layer of a micro-batch, forward, on one rank",
             key="layer",
             short="layer",
-            shown=Shown.UNUSUAL,
+            in_name=InName.UNUSUAL,
             words=lambda seconds: f"{1e3 * seconds:g}ms",
             instead_of="accelerator",
         ),
@@ -112,17 +112,17 @@ class TrainingStepStart(KernelProgramStart):
     scale: Annotated[
         int,
         Field(ge=1, le=MOST_SCALE),
-        Argument("messages, buckets and computing are 1/scale of the model's, and as many", shown=Shown.UNUSUAL),
+        Argument("messages, buckets and computing are 1/scale of the model's, and as many", in_name=InName.UNUSUAL),
     ] = 1
     layers: Annotated[
         Annotated[int, Field(ge=1, le=MOST_LAYERS)] | None,
-        Argument("in place of the model's", shown=Shown.UNUSUAL, is_listed=False),
+        Argument("in place of the model's", in_name=InName.UNUSUAL, is_listed=False),
     ] = None
     steps: Annotated[
-        int, Field(ge=1, le=MOST_STEPS), Argument("that are timed", shown=Shown.UNUSUAL, is_listed=False)
+        int, Field(ge=1, le=MOST_STEPS), Argument("that are timed", in_name=InName.UNUSUAL, is_listed=False)
     ] = 5
     experts: Annotated[
-        bool, Argument("whether a model that has experts has them", shown=Shown.UNUSUAL, words=lambda _: "off")
+        bool, Argument("whether a model that has experts has them", in_name=InName.UNUSUAL, words=lambda _: "off")
     ] = True
 
     @model_validator(mode="after")

@@ -29,7 +29,7 @@ from fabricbench.analysis.findings.cells import (
 )
 from fabricbench.analysis.findings.conditions import Interaction, InteractionVerdict, MainEffect
 from fabricbench.analysis.findings.doubts import Doubt, Number, together
-from fabricbench.analysis.findings.loads import Reference
+from fabricbench.analysis.findings.loads import ReferenceMachine
 from fabricbench.analysis.findings.patterns import (
     Coefficient,
     Congestion,
@@ -128,7 +128,7 @@ __all__ = [
     "PairEffect",
     "Proof",
     "Reading",
-    "Reference",
+    "ReferenceMachine",
     "Replication",
     "RunAccount",
     "Setup",

@@ -31,7 +31,7 @@ class Agreement(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Reference(Model):
+class ReferenceMachine(Model):
     """The machine that rates are normalised to: the seconds that each `IS.A` takes there, and where they come from."""
 
     name: str

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import pytest
@@ -19,6 +21,7 @@ from fabricbench.workload.parameters import (
     ParametricStart,
     declared,
 )
+from fabricbench.workload.registry import WORKLOADS
 from support.applications import lab_of
 
 
@@ -131,3 +134,14 @@ def test_what_contradicts_itself_is_refused_when_it_is_read(keys: dict[str, Any]
 def test_a_stored_table_is_read_as_it_was():
     table = STENCIL.table.model_validate({"grid": ["2x2"], "halo": [1, 2], "each": 3})
     assert STENCIL.table.model_validate_json(table.model_dump_json()) == table
+
+
+DECLARED = [name for name, one in WORKLOADS.items() if issubclass(one.start, ParametricStart)]
+
+
+@pytest.mark.parametrize("kind", DECLARED)
+def test_every_key_of_a_kind_stands_in_the_documentation(kind: str):
+    docs = Path(__file__).parents[2] / "docs"
+    text = (docs / "workloads.md").read_text() + (docs / "npb.md").read_text()
+    keys = [field.alias or name for name, field in WORKLOADS[kind].table.model_fields.items()]
+    assert [key for key in keys if not re.search(rf"\b{re.escape(key)}\b", text)] == []

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 from benchmarks.operating_characteristics import NOISES
+from benchmarks.simulation import Noise, Shape, simulate_launches
 from numpy.typing import NDArray
 
 from fabricbench.statistics.curves import Anomaly, Curve, Kind, anomalies
-from fabricbench.statistics.simulation import Noise, Shape, simulate_launches
 
 Floats = NDArray[np.float64]
 Random = np.random.Generator

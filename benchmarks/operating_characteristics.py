@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import numpy as np
-
-from fabricbench.statistics.characteristics import (
+from benchmarks.characteristics import (
     Characteristics,
     Rates,
     claims_characteristics,
     crossing_characteristics,
     runs_characteristics,
 )
+from benchmarks.simulation import LAB_NOISE, Noise, Shape, noisier, step_curves, straight_curves
+
 from fabricbench.statistics.decision import EQUIVALENT_LAUNCHES
-from fabricbench.statistics.simulation import LAB_NOISE, Noise, Shape, noisier, step_curves, straight_curves
 
 MEASURED = Noise()
 HALF = noisier(MEASURED, 0.5)

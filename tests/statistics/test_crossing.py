@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from benchmarks.characteristics import crossing_characteristics
+from benchmarks.simulation import Curves, Noise, noisier, simulate_curves, step_curves, straight_curves
 from numpy.typing import NDArray
 
-from fabricbench.statistics.characteristics import crossing_characteristics
 from fabricbench.statistics.crossing import Crossing, crossings, fit, misfits
-from fabricbench.statistics.simulation import Curves, Noise, noisier, simulate_curves, step_curves, straight_curves
 
 Floats = NDArray[np.float64]
 

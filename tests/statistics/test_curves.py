@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from benchmarks.simulation import Noise, Shape, simulate_launches
 from numpy.typing import NDArray
 
 from fabricbench.statistics.curves import Anomaly, Curve, Kind, anomalies, number_of_tests
-from fabricbench.statistics.simulation import Noise, Shape, simulate_launches
 
 Floats = NDArray[np.float64]
 SIZES = 2.0 ** np.arange(6, 18)

@@ -9,12 +9,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from benchmarks.characteristics import claims_characteristics, runs_characteristics
+from benchmarks.simulation import LAB_NOISE, Noise, Shape, noisier, simulate_launches, simulate_runs
 from scipy import special
 
-from fabricbench.statistics.characteristics import claims_characteristics, runs_characteristics
 from fabricbench.statistics.decision import EQUIVALENT_LAUNCHES
 from fabricbench.statistics.ratios import Assumption
-from fabricbench.statistics.simulation import LAB_NOISE, Noise, Shape, noisier, simulate_launches, simulate_runs
 
 pytestmark = pytest.mark.slow  # simulates many campaigns
 

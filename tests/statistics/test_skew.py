@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from benchmarks.simulation import Noise, Shape, noisier, simulate_launches
 from numpy.typing import NDArray
 from scipy import special
 
 from fabricbench.statistics.decision import Decision, shared_by
-from fabricbench.statistics.simulation import Noise, Shape, noisier, simulate_launches
 from fabricbench.statistics.skew import SlowModes, find_slow_modes, p_values_of_both, pooled, split_ratio, unseen_share
 
 Floats = NDArray[np.float64]

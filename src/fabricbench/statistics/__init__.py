@@ -11,8 +11,6 @@
     moderated.py     Student's t of many alike comparisons, whose variances borrow from each other
     dependence.py    autocorrelation within a launch, trend over blocks
     order_effects.py what place and predecessor in a block do to values, found and taken out
-    simulation.py    launches of campaigns whose truth is known
-    characteristics.py  how often the procedures above are right on such campaigns
 
 The caller states what it takes for granted (`Assumption`), the package chooses the test.
 """

@@ -1,4 +1,4 @@
-"""Launches of campaigns whose truth is known: what `characteristics` sends through the procedures of this package.
+"""Launches of campaigns whose truth is known: what `characteristics` sends through the procedures of `fabricbench.statistics`.
 
 The noise is that of real launches, each part with its own parameter: skewed samples with occasional spikes, autocorrelated within
 a launch; a random effect of the launch that all its cells share and one of each cell in a launch; drift over blocks that both

@@ -1,4 +1,4 @@
-"""How often the procedures of this package are right on campaigns whose truth is known.
+"""How often the procedures of `fabricbench.statistics` are right on campaigns whose truth is known.
 
 Cells and curves of a campaign are one family, as in a report. Each is judged twice: by the correction of tables (the false
 discovery rate for differences, Hochberg for equivalence) and by that of a headline (the chance of any wrong claim: Holm).
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from benchmarks.simulation import Curves, Noise, Shape, simulate_curves, simulate_launches, simulate_runs
 from numpy.typing import NDArray
 
 from fabricbench.statistics.correction import benjamini_hochberg, hochberg, holm
@@ -28,7 +29,6 @@ from fabricbench.statistics.decision import (
     p_values_of,
 )
 from fabricbench.statistics.ratios import Assumption, Ratios, paired_ratios, unpaired_ratios
-from fabricbench.statistics.simulation import Curves, Noise, Shape, simulate_curves, simulate_launches, simulate_runs
 from fabricbench.statistics.skew import SlowModes, find_slow_modes, p_values_of_both
 
 Floats = NDArray[np.float64]

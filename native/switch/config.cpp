@@ -154,6 +154,7 @@ Config parse_config(const std::string& text) {
     parse_port(ObjectReader(ports[i], "ports[" + std::to_string(i) + "]"), of_fabric, config);
   }
   config.timing.coalesce_ns = top.rounded("coalesce_ns", {0, kLargestDelayNs}, 0);
+  config.timing.interrupt_period_ns = top.rounded("interrupt_period_ns", {0, kLargestDelayNs}, 0);
   if (config.timing.switching == Switching::none && ports.size() != 2) {
     throw InputError("switching",
                      "is \"none\", a cable between two ports, and there are " + std::to_string(ports.size()));

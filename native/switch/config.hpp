@@ -32,10 +32,10 @@ Config read_config(const std::string& path);
 /// Parses the text. Keys: name, ports [{interface, mac, line_rate_bit_s?, delay_ns?, delay_up_ns?, delay_down_ns?}] (up
 /// is from the node to the switch), line_rate_bit_s, delay_ns, switching ("store-and-forward" | "cut-through" | "none":
 /// a cable between two ports), mtu, status; and with defaults switch_latency_ns, port_buffer_bytes, overhead_bytes,
-/// minimum_bytes, cell (null | {payload_bytes, cell_bytes}), host_queue_bytes, coalesce_ns, cpu (null | int), lateness
-/// (null | path: see lateness_file.hpp), crossings (null | path: a line [arrival_unix_ns, wire_ns, due_unix_ns,
-/// sent_unix_ns] for each frame of crossings.hpp), segments [{line_rate_bit_s, latency_ns}] and routes: for each port a
-/// list with, for each port, the segments to it.
+/// minimum_bytes, cell (null | {payload_bytes, cell_bytes}), host_queue_bytes, coalesce_ns, interrupt_period_ns, cpu
+/// (null | int), lateness (null | path: see lateness_file.hpp), crossings (null | path: a line [arrival_unix_ns,
+/// wire_ns, due_unix_ns, sent_unix_ns] for each frame of crossings.hpp), segments [{line_rate_bit_s, latency_ns}] and
+/// routes: for each port a list with, for each port, the segments to it.
 Config parse_config(const std::string& text);
 
 }  // namespace fabricbench::emulated_switch

@@ -52,6 +52,7 @@ TimingModel::TimingModel(const FabricTiming& timing)
       port_buffer_bytes_(timing.port_buffer_bytes),
       host_queue_bytes_(timing.host_queue_bytes),
       coalesce_ns_(timing.coalesce_ns),
+      interrupt_period_ns_(timing.interrupt_period_ns),
       routes_(timing.routes),
       lookahead_ns_(std::numeric_limits<std::int64_t>::max()) {
   const std::int64_t read_bytes = bytes_before_forwarding(switching_, wire_, wire_.wire_bytes(0));
@@ -122,6 +123,9 @@ std::optional<std::int64_t> TimingModel::admit(std::size_t port, const Crossing&
   // A faster egress link that cut through too soon would run dry: it ends no sooner than the tail allows.
   const std::int64_t come_ns =
       to.egress.occupy(crossing.ready_ns, crossing.wire_bytes, crossing.tail_ns).end_ns + to.delay_down_ns;
+  if (interrupt_period_ns_ > 0) {
+    return (come_ns + interrupt_period_ns_ - 1) / interrupt_period_ns_ * interrupt_period_ns_;
+  }
   if (coalesce_ns_ == 0) return come_ns;
   if (come_ns > to.interrupt_ns) to.interrupt_ns = come_ns + coalesce_ns_;
   return to.interrupt_ns;

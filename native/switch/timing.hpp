@@ -95,9 +95,10 @@ struct FabricTiming {
   Wire wire;
   Switching switching = Switching::store_and_forward;
   std::int64_t switch_latency_ns = 0;
-  std::int64_t port_buffer_bytes = 0;  // wire bytes an egress port may have waiting, the frame on the wire included
-  std::int64_t host_queue_bytes = 0;   // the same for the host's interface
-  std::int64_t coalesce_ns = 0;        // how long a host's interface holds a frame for others to come
+  std::int64_t port_buffer_bytes = 0;    // wire bytes an egress port may have waiting, the frame on the wire included
+  std::int64_t host_queue_bytes = 0;     // the same for the host's interface
+  std::int64_t coalesce_ns = 0;          // how long a host's interface holds a frame for others to come
+  std::int64_t interrupt_period_ns = 0;  // a host's interface tells of frames at multiples of it alone; 0: at once
   std::vector<PortTiming> ports;
   std::vector<SegmentTiming> segments;
   std::vector<std::vector<Route>> routes;  // [from][to]; empty: no frame crosses a segment
@@ -129,7 +130,7 @@ class TimingModel {
 
   /// Returns when the frame is received behind `port`, or nothing where the port's buffer is full (drop-tail). An empty
   /// port takes any frame, however small its buffer. Where interrupts are coalesced the first frame after one waits for
-  /// the next, and with it all that come until then.
+  /// the next, and with it all that come until then; where they come in a period all wait for its next multiple.
   std::optional<std::int64_t> admit(std::size_t port, const Crossing& crossing);
 
   /// How long a frame that was offered then waited for its host's link to carry those before it.
@@ -159,6 +160,7 @@ class TimingModel {
   std::int64_t port_buffer_bytes_;
   std::int64_t host_queue_bytes_;
   std::int64_t coalesce_ns_;
+  std::int64_t interrupt_period_ns_;
   struct Segment {
     Link link;
     std::int64_t latency_ns;

@@ -188,3 +188,12 @@ def test_interrupts_can_be_coalesced():
     assert held.settings["interrupts coalesced"] == "100 µs"
     assert "interrupts coalesced over 100 µs" in held.link_words
     assert plan_lab("lab", 2, [plain, held], cpus=[0]).switch_configuration(1, {})["coalesce_ns"] == 100_000
+
+
+def test_interrupts_can_come_in_a_period():
+    (fabric,) = parse_fabrics("gigabit-crossover:interrupt-period=125us")
+    assert fabric.settings["interrupts every"] == "125 µs"
+    assert "interrupts every 125 µs" in fabric.link_words
+    assert plan_lab("lab", 2, [fabric], cpus=[0]).switch_configuration(0, {})["interrupt_period_ns"] == 125_000
+    with pytest.raises(UsageError, match="coalesce= or interrupt-period="):
+        parse_fabrics("gigabit-crossover:interrupt-period=125us,coalesce=100us")

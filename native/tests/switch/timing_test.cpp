@@ -133,6 +133,17 @@ TEST(Timing, CoalescedInterruptsHoldTheFirstFrameForThoseBehindIt) {
   EXPECT_EQ(heard, (std::vector{first, first, first, first + 3 * kFullNs, first + 3 * kFullNs}));
 }
 
+TEST(Timing, InterruptsInAPeriodHoldEveryFrameForItsNextMultiple) {
+  FabricTiming timing = fabric(Switching::store_and_forward);
+  const std::int64_t come_ns = kStart + delay_through(timing, kFull);
+  timing.interrupt_period_ns = 125'000;
+  TimingModel model(timing);
+  const std::int64_t heard_ns = model.admit(1, model.offer(0, kStart, kFull).value()).value();
+  EXPECT_EQ(heard_ns % timing.interrupt_period_ns, 0);
+  EXPECT_GE(heard_ns, come_ns);
+  EXPECT_LT(heard_ns, come_ns + timing.interrupt_period_ns);
+}
+
 TEST(Timing, AFullPortDropsTheTailAndTakesFramesAgainOnceItDrained) {
   FabricTiming timing = fabric(Switching::store_and_forward);
   timing.ports[1].line_rate_bit_s = kFast / 10;

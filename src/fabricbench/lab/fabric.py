@@ -41,6 +41,7 @@ KEYS = {
     "minimum": "minimum_bytes",
     "cell": "cell",
     "coalesce": "coalesce_s",
+    "interrupt-period": "interrupt_period_s",
     "segment-rate": "segment_rate_bit_s",
     "columns": "columns",
     "name": "name",
@@ -104,8 +105,8 @@ class EmulatedFabric(Model):
     hop adds, and `columns` None stands for the most square torus. `sources` says for each of `figures` where it comes from.
     `links` are the nodes (by number) whose link differs: a lab with a known fault. Fabrics with the same `condition_of` are one
     thing before and after a change. A node's interface holds the first frame after an interrupt for `coalesce_s`, for others to
-    come. `scale` is by what rates are lower and delays longer than those of the fabric it stands for. `built_from` has the
-    published figures that one of the `figures` was chosen by.
+    come, or has interrupts at multiples of `interrupt_period_s` alone. `scale` is by what rates are lower and delays longer than
+    those of the fabric it stands for. `built_from` has the published figures that one of the `figures` was chosen by.
     """
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=40)
@@ -122,6 +123,7 @@ class EmulatedFabric(Model):
     minimum_bytes: Bytes = Field(ge=0, le=1000)
     cell: CellTax | None = None
     coalesce_s: Seconds = Field(default=0.0, ge=0, le=1)
+    interrupt_period_s: Seconds = Field(default=0.0, ge=0, le=1)
     segment_rate_bit_s: BitPerSecond | None = Field(default=None, ge=1e6, le=400e9)
     columns: int | None = Field(default=None, ge=1)
     sources: dict[str, str]
@@ -134,6 +136,14 @@ class EmulatedFabric(Model):
     def _buffer_holds_a_frame(self) -> EmulatedFabric:
         if self.port_buffer_bytes < self.wire.wire_bytes(self.mtu + ETHERNET_HEADER_BYTES):
             raise ValueError(f"a port buffer of {self.port_buffer_bytes} B does not hold one frame of MTU {self.mtu}")
+        return self
+
+    @model_validator(mode="after")
+    def _holds_frames_in_one_way(self) -> EmulatedFabric:
+        if self.coalesce_s and self.interrupt_period_s:
+            raise ValueError(
+                "interrupts wait for more frames or for their period: write coalesce= or interrupt-period="
+            )
         return self
 
     @model_validator(mode="after")
@@ -201,6 +211,8 @@ class EmulatedFabric(Model):
     def link_words(self) -> str:
         """What interfaces do, and what differs on single links, as a part of the description; empty where nothing does."""
         coalesced = f"; interrupts coalesced over {format_seconds(self.coalesce_s)}" if self.coalesce_s else ""
+        if self.interrupt_period_s:
+            coalesced += f"; interrupts every {format_seconds(self.interrupt_period_s)}"
         return coalesced + "".join(f"; link of n{node}: {change.words}" for node, change in sorted(self.links.items()))
 
     @property
@@ -209,6 +221,8 @@ class EmulatedFabric(Model):
         links = {f"link of n{node}": change.words for node, change in sorted(self.links.items())}
         torus = {} if self.columns is None else {"columns": str(self.columns)}
         coalescing = {"interrupts coalesced": format_seconds(self.coalesce_s)} if self.coalesce_s else {}
+        if self.interrupt_period_s:
+            coalescing["interrupts every"] = format_seconds(self.interrupt_period_s)
         scale = {} if self.scale == 1 else {"scale": f"1:{self.scale}"}
         return {
             "link delay": format_seconds(self.delay_s),
@@ -228,6 +242,8 @@ class EmulatedFabric(Model):
 
     def added_delay_s(self, frame_bytes: int, hops: int = 1) -> float:
         """Return the time from a frame's leaving the sender's driver to its last bit's reaching the receiver, on idle links.
+
+        Of interrupts in a period it is that of a frame that comes as one is due.
 
         Store-and-forward serialises a frame twice. Cut-through overlaps the two links but for what the switch must read first. In
         a torus a frame makes `hops`; the slowest link on its way is the one whose serialisation counts.

@@ -152,6 +152,7 @@ class Topology(Model):
             "cell": None if fabric.cell is None else fabric.cell.model_dump(),
             "host_queue_bytes": host_queue_bytes(fabric),
             "coalesce_ns": round(fabric.coalesce_s * 1e9),
+            "interrupt_period_ns": round(fabric.interrupt_period_s * 1e9),
             "cpu": planned.cpu,
             **{what: str(path) for what, path in files.items()},
             **_routing(fabric, len(self.nodes)),

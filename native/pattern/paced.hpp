@@ -4,21 +4,33 @@
 
 #include <time.h>
 
+#include <algorithm>
+#include <random>
+
 #include "pattern/parameters.hpp"
 #include "pattern/round_trip.hpp"
 
 namespace fabricbench {
 
-/// Sleeps until the next multiple of the interval; after a long round trip the next one begins at once.
+/// Sleeps until the next multiple of the interval; after a long round trip the next one begins at once. At random
+/// intervals it sleeps for a pause of half to one and a half of the interval from now on, so that every message is
+/// alone.
 class Pacer {
  public:
   static constexpr bool answers_with_message = false;
 
-  explicit Pacer(double interval_seconds) : interval_ns_(static_cast<std::uint64_t>(interval_seconds * 1e9)) {}
+  explicit Pacer(const Task& task)
+      : interval_ns_(whole_parameter(task.probe, "interval_us") * 1'000),
+        is_random_(word_parameter<words::Intervals>(task.probe, "intervals") == words::Intervals::random),
+        random_(task.token) {}
 
   void before() {
     const std::uint64_t now = KernelClock::now();
-    next_ = next_ + interval_ns_ < now ? now : next_ + interval_ns_;
+    if (is_random_) {
+      next_ = now + interval_ns_ / 2 + random_() % (interval_ns_ + 1);
+    } else {
+      next_ = next_ + interval_ns_ < now ? now : next_ + interval_ns_;
+    }
     const timespec until{static_cast<time_t>(next_ / 1'000'000'000U), static_cast<long>(next_ % 1'000'000'000U)};
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr);
   }
@@ -26,19 +38,22 @@ class Pacer {
   void arrived(std::uint32_t) {}
   void departs(std::uint32_t, std::span<std::byte>) {}
   void answered() {}
-  double seconds_of(double round_trip) const { return std::max(round_trip, static_cast<double>(interval_ns_) * 1e-9); }
+  double seconds_of(double round_trip) const {
+    const double interval = static_cast<double>(interval_ns_) * 1e-9;
+    return is_random_ ? round_trip + interval : std::max(round_trip, interval);
+  }
 
  private:
   std::uint64_t interval_ns_;
+  bool is_random_;
+  std::minstd_rand random_;  // 31 bits of nanoseconds are two seconds, as much as the longest pause varies
   std::uint64_t next_ = 0;
 };
 
 template <class Clock, PeerTransport T>
 class PacedOver {
  public:
-  PacedOver(T& path, Task& task)
-      : task_(task),
-        rounds_(path, task, Pacer(static_cast<double>(whole_parameter(task.probe, "interval_us")) * 1e-6)) {}
+  PacedOver(T& path, Task& task) : task_(task), rounds_(path, task, Pacer(task)) {}
 
   Outcome run() {
     Outcome outcome = run_rounds<Clock>(rounds_, task_);

@@ -1,5 +1,6 @@
-// Layer tcp: a connection between the two addresses of the fabric, small messages sent at once (TCP_NODELAY). The first
-// end connects; the other accepts only the expected peer, which knows the path's secret.
+// Layer tcp: a connection between the two addresses of the fabric, small messages sent at once (TCP_NODELAY) unless the
+// cell asks for `nodelay = off`. The first end connects; the other accepts only the expected peer, which knows the
+// path's secret.
 #pragma once
 
 #include <fcntl.h>
@@ -20,8 +21,9 @@ namespace fabricbench {
 /// The part of a connection's life that is not timed.
 class TcpConnection {
  public:
-  TcpConnection(const Attachment& attachment, const Site& site, AddressFamily family)
+  TcpConnection(const Attachment& attachment, const Site& site, AddressFamily family, words::Nodelay nodelay)
       : site_(site),
+        nodelay_(nodelay),
         scope_(scope_of(attachment)),
         own_address_(needed_address(attachment, family)),
         socket_(open_socket(domain_of(family), SOCK_STREAM, 0, "SOCK_STREAM")) {
@@ -39,7 +41,7 @@ class TcpConnection {
     } else {
       accept_and_check(address);
     }
-    set_option(socket_, IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY");
+    set_option(socket_, IPPROTO_TCP, TCP_NODELAY, nodelay_ == words::Nodelay::on ? 1 : 0, "TCP_NODELAY");
     remove_bounds(socket_);
   }
 
@@ -131,6 +133,7 @@ class TcpConnection {
   }
 
   Site site_;
+  words::Nodelay nodelay_;
   std::uint32_t scope_;
   SocketAddress own_address_;
   Descriptor listener_;
@@ -145,8 +148,9 @@ class Tcp {
   static constexpr Traits traits{
       .is_reliable = true, .is_ordered = true, .framing = Framing::stream, .smallest_message = 1};
 
-  Tcp(const Attachment& attachment, const Site& site, AddressFamily family = AddressFamily::ipv4)
-      : connection_(attachment, site, family) {}
+  Tcp(const Attachment& attachment, const Site& site, AddressFamily family = AddressFamily::ipv4,
+      words::Nodelay nodelay = words::Nodelay::on)
+      : connection_(attachment, site, family, nodelay) {}
   std::size_t largest_message() const { return std::numeric_limits<std::size_t>::max(); }
   std::string address() const { return connection_.address(); }
   void meet(std::string_view peer) {
@@ -216,6 +220,16 @@ struct TcpDevice : InternetDevice<Tcp> {
   static constexpr bool has_flows = true;
   static constexpr bool has_stages = true;
   using InternetDevice::InternetDevice;
+  template <Receive way>
+  Tcp<way> open(const Site& site, const PlanProbe& probe) const {
+    return {attachment(), site, word_parameter<AddressFamily>(probe, "address_family"),
+            word_parameter<words::Nodelay>(probe, "nodelay")};
+  }
+  template <Receive way>
+  Staged<Tcp<way>, way> open_staged(const Site& site, const PlanProbe& probe) const {
+    return {attachment(), site, word_parameter<AddressFamily>(probe, "address_family"),
+            word_parameter<words::Nodelay>(probe, "nodelay")};
+  }
 };
 
 static_assert(Device<TcpDevice>);

@@ -221,6 +221,13 @@ SYNCHRONISATION = Parameter(
     default="fence", words=("fence", "lock", "flush"), summary="how an epoch of one-sided access is closed"
 )
 
+INTERVALS = Parameter(
+    default="even",
+    words=("even", "random"),
+    summary="the same each time, from begin to begin; or a pause before each message, drawn from half to one and a half of "
+    "interval_us, so that no timer on the way is met in step",
+)
+
 ADDRESS_FAMILY = Parameter(
     default="ipv4",
     words=("ipv4", "ipv6"),
@@ -230,6 +237,12 @@ ADDRESS_FAMILY = Parameter(
 STAGES, STAGES_BY_USER = "stages", "user"
 """The parameter of layers by which a cell's messages are stamped on their way, and its word for what any user may ask for."""
 
+NODELAY = Parameter(
+    default="on",
+    words=("on", "off"),
+    summary="TCP_NODELAY: send small messages at once; off holds one back while an earlier one is not acknowledged (RFC 896)",
+)
+
 _STAGES = Parameter(
     default="none",
     words=("none", STAGES_BY_USER),
@@ -238,7 +251,8 @@ _STAGES = Parameter(
 
 LAYER_PARAMETERS: dict[Layer, dict[str, Parameter]] = {
     Layer.IP: {"address_family": ADDRESS_FAMILY},
-    **{layer: {"address_family": ADDRESS_FAMILY, STAGES: _STAGES} for layer in (Layer.UDP, Layer.TCP)},
+    Layer.UDP: {"address_family": ADDRESS_FAMILY, STAGES: _STAGES},
+    Layer.TCP: {"address_family": ADDRESS_FAMILY, "nodelay": NODELAY, STAGES: _STAGES},
     Layer.RDMA: {
         "depth": Parameter(default=64, least=2, most=64, summary="messages of a queue pair under way at once"),
         "moderation": Parameter(

@@ -18,6 +18,7 @@ from fabricbench.pattern_facts import (
     ACCESSES,
     ANSWER,
     FLOWS,
+    INTERVALS,
     KERNEL,
     LAYER_PARAMETERS,
     MEMORY_THREADS,
@@ -132,7 +133,10 @@ class Pattern(StrEnum):
         "paced",
         Metric.ROUND_TRIP_TIME,
         "a ping-pong at a set interval: what interrupt coalescing and delayed sending add when the line is idle in between",
-        parameters={"interval_us": Parameter(default=1000, most=1_000_000, summary="from one message to the next")},
+        parameters={
+            "interval_us": Parameter(default=1000, most=1_000_000, summary="from one message to the next"),
+            "intervals": INTERVALS,
+        },
         title="paced ping-pong",
     )
     BURST = _pair(

@@ -223,7 +223,10 @@ def test_a_congestor_is_a_flood_of_one_or_more_sizes():
         ({"ranks": [1, 1]}, r"found \[1, 1\], needed each rank once"),
         ({"ranks": "most"}, "found 'most', needed \"all\", how many ranks, or their numbers"),
         ({"ranks": True}, "found True, needed"),
-        ({"parameters": {"flow": 4}}, "incast has no 'flow'; it has flows, address_family; did you mean 'flows'"),
+        (
+            {"parameters": {"flow": 4}},
+            "incast has no 'flow'; it has flows, address_family, nodelay; did you mean 'flows'",
+        ),
         ({"parameters": {"flows": 0}}, "parameters.flows: found 0, needed a whole number from 1 to 256"),
         ({"parameters": {"flows": 1.5}}, "parameters.flows: found 1.5, needed a whole number"),
         ({"parameters": {"flows": []}}, "parameters.flows: found an empty list"),

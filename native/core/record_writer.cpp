@@ -138,6 +138,10 @@ void RecordWriter::write_channel(int cell, const ChannelReport& channel) {
 }
 
 void RecordWriter::write_stages(int cell, const StageReport& report) {
+  nlohmann::json busiest;
+  if (const auto& one = report.busiest) {
+    busiest = {{"process", one->process}, {"share", one->share}, {"is_realtime", one->is_realtime}};
+  }
   const std::span<const StageStamps> all = report.messages;
   for (std::size_t first = 0; first < all.size(); first += stages_per_line) {
     const std::span<const StageStamps> here = all.subspan(first, std::min(stages_per_line, all.size() - first));
@@ -148,6 +152,7 @@ void RecordWriter::write_stages(int cell, const StageReport& report) {
     append_number(text, report.rank);
     text.append(R"(,"leads":)").append(report.leads ? "true" : "false");
     text.append(R"(,"refused":)").append(nlohmann::json(report.refused).dump());
+    text.append(R"(,"busiest":)").append(busiest.dump());
     text += R"(,"base_unix_ns":)";
     append_number(text, base_ns);
     const auto append_column = [&](std::string_view name, std::int64_t StageStamps::* column, std::int64_t base) {

@@ -82,7 +82,9 @@ std::vector<ChannelReport> take_channels(std::string_view& payload) {
 void append_stages(std::string& payload, const std::vector<StageReport>& stages) {
   append_values(payload, std::vector<std::uint64_t>{stages.size()});
   for (const StageReport& one : stages) {
-    append_part(payload, pack_tree({one.rank, one.leads, one.refused}));
+    json busiest;
+    if (one.busiest) busiest = {one.busiest->process, one.busiest->share, one.busiest->is_realtime};
+    append_part(payload, pack_tree({one.rank, one.leads, one.refused, busiest}));
     append_values(payload, one.messages);
   }
 }
@@ -95,6 +97,9 @@ std::vector<StageReport> take_stages(std::string_view& payload) {
     one.rank = head.at(0);
     one.leads = head.at(1);
     one.refused = head.at(2).get<std::map<std::string, std::string>>();
+    if (const json& busiest = head.at(3); !busiest.is_null()) {
+      one.busiest = {.process = busiest.at(0), .share = busiest.at(1), .is_realtime = busiest.at(2)};
+    }
     one.messages = take_values<StageStamps>(payload);
   }
   return stages;

@@ -6,8 +6,11 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "base/processor_use.hpp"
 
 namespace fabricbench {
 
@@ -27,11 +30,13 @@ struct StageStamps {
   std::int64_t round_trip = 0;    // by the clock of the samples, on the leader
 };
 
-/// What one rank saw of a cell's messages. `refused` has the boundaries that its host does not let it see, and why.
+/// What one rank saw of a cell's messages. `refused` has the boundaries that its host does not let it see, and why;
+/// `busiest` is the other process that used its processors most meanwhile.
 struct StageReport {
   int rank = 0;  // of the launch
   bool leads = false;
   std::map<std::string, std::string> refused;
+  std::optional<ProcessorUse> busiest{};
   std::vector<StageStamps> messages;
 };
 

@@ -107,7 +107,11 @@ TEST_F(RecordWriting, StagesAreWrittenAsTheFixtureHasThemInLinesOfBoundedLength)
   }
   CellReport report;
   report.outcome.stop = StopReason::count;
-  StageReport stages{.rank = 1, .leads = false, .refused = {{"resumed", "perf_event_open: no"}}, .messages = {}};
+  StageReport stages{.rank = 1,
+                     .leads = false,
+                     .refused = {{"resumed", "perf_event_open: no"}},
+                     .busiest = ProcessorUse{.process = "other", .share = 0.25, .is_realtime = true},
+                     .messages = {}};
   for (std::int64_t i = 0; i < 1500; ++i) {
     stages.messages.push_back({.number = i, .before = 1'000'000 + i, .arrived = 999'000 + i, .received = 999'500 + i});
   }
@@ -126,6 +130,7 @@ TEST_F(RecordWriting, StagesAreWrittenAsTheFixtureHasThemInLinesOfBoundedLength)
   EXPECT_EQ(found[0]["arrived_ns"][0], -1'000);
   EXPECT_TRUE(found[0]["departed_ns"][0].is_null());
   EXPECT_EQ(found[1]["refused"]["resumed"], "perf_event_open: no");
+  EXPECT_EQ(found[1]["busiest"], json({{"process", "other"}, {"share", 0.25}, {"is_realtime", true}}));
 }
 
 TEST_F(RecordWriting, CountersAreWrittenAsTheFixtureHasThem) {

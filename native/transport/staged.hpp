@@ -17,11 +17,13 @@
 #include <array>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/processor_use.hpp"
 #include "base/scheduler_watch.hpp"
 #include "base/socket.hpp"
 #include "core/stages.hpp"
@@ -64,6 +66,7 @@ class Staged : public Path {
     next_key_ = 0;
     refused_.clear();
     watch_ = std::make_unique<SchedulerWatch>();
+    others_.emplace();
     mark_packets();
     stamp(0);  // where it was on before, its numbers would go on
     discard_errors();
@@ -106,7 +109,9 @@ class Staged : public Path {
     watch_.reset();
     rows_.resize(count_);
     count_ = settled_ = 0;
-    return {.refused = std::exchange(refused_, {}), .messages = std::exchange(rows_, {})};
+    return {.refused = std::exchange(refused_, {}),
+            .busiest = others_ ? others_->busiest() : std::nullopt,
+            .messages = std::exchange(rows_, {})};
   }
 
  private:
@@ -213,6 +218,7 @@ class Staged : public Path {
   std::size_t settled_ = 0;  // rows whose received message has its stamps
   std::map<std::string, std::string> refused_;
   std::unique_ptr<SchedulerWatch> watch_;
+  std::optional<OtherProcesses> others_;
   iovec part_{};
   msghdr header_{};
   alignas(cmsghdr) std::array<std::byte, 256> control_{};

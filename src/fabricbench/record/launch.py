@@ -34,7 +34,7 @@ from fabricbench.record.integrity import (
     file_sha256,
 )
 from fabricbench.record.kernel_lines import KernelHeader, KernelRun
-from fabricbench.record.lines import Clock, Footer, Header, PairFailed
+from fabricbench.record.lines import BusiestProcess, Clock, Footer, Header, PairFailed
 from fabricbench.record.outcome import LaunchOutcome, outcome_of, signal_name, signal_number
 from fabricbench.record.probe_plan import PlanProbe, plan_beside
 from fabricbench.record.provenance import Origin, Proof
@@ -160,7 +160,8 @@ class LaunchSummary(Model):
     """`launch.json`: the record's header, clocks, failed pairs and footer, what of it was lost, and the facts of the runner.
 
     `table_rows` is how many rows each table of `record.tables` has that it has, by name.
-    `refused_stages` has for ranks whose stages were measured the boundaries that their hosts do not show, and why.
+    `refused_stages` has for ranks whose stages were measured the boundaries that their hosts do not show, and why;
+    `busiest_processes` has by cell and rank who else used the rank's processors most meanwhile.
     `workload` is there where one was run, and `kernel` where it was one of NPB. `sha256` has the hash of each Parquet file beside
     it, none in earlier versions.
     """
@@ -174,6 +175,7 @@ class LaunchSummary(Model):
     samples: int
     table_rows: dict[str, int] = {}
     refused_stages: dict[int, dict[str, str]] = {}
+    busiest_processes: dict[int, dict[int, BusiestProcess]] = {}
     header: Header | None
     clocks: tuple[Clock, ...] = ()
     failed_pairs: tuple[PairFailed, ...] = ()
@@ -443,6 +445,11 @@ def _summary(directory: Path, record: Record, table_rows: dict[str, int], facts:
         samples=sum(len(batch.time_ns) for cell in record.cells for batch in cell.batches),
         table_rows=table_rows,
         refused_stages={line.rank: line.refused for cell in record.cells for line in cell.stages if line.refused},
+        busiest_processes={
+            cell.id: {line.rank: line.busiest for line in cell.stages if line.busiest is not None}
+            for cell in record.cells
+            if any(line.busiest is not None for line in cell.stages)
+        },
         header=record.header,
         clocks=tuple(record.clocks),
         failed_pairs=tuple(record.failed_pairs),

@@ -330,15 +330,28 @@ class PairFailed(Model):
     reason: str
 
 
+class BusiestProcess(Model):
+    """The other process that used a rank's processors most while a cell was measured, of those that the rank could see.
+
+    `share` is that of one processor. `is_realtime`: it ran before any usual thread.
+    """
+
+    process: str
+    share: float = Field(ge=0)
+    is_realtime: bool
+
+
 class Stages(Model):
     """When messages of a cell passed the boundaries between their stages on one rank, a position for each round trip.
 
     Columns that end in `_ns` are from `base_unix_ns` on, by the CLOCK_REALTIME of the rank's host alone, but for `waited_ns` (how
     long the thread was runnable without a processor since the round trip before) and `round_trip_ns` (by the clock of the samples,
     on the rank that `leads`, whose positions are the measured samples). Of what a rank sends: the call that sends it (`before`),
-    the frame in the queueing discipline (`scheduled`) and at the driver (`departed`), the peer's acknowledgement; of what it
-    receives: its last frame up from the driver (`arrived`), the thread switched in (`resumed`; None: it was not), the message in
-    the application (`received`). None is a boundary that was not seen; `refused` names those that the host shows nobody, and why.
+    the frame in the queueing discipline (`scheduled`) and at the driver (`departed`), the peer's first acknowledgement since that
+    call; of several messages at once the first call, and the other boundaries of the last. Of what it receives: its last frame up
+    from the driver (`arrived`), the thread switched in (`resumed`; None: it was not), the message in the application (`received`).
+    None is a boundary that was not seen; `refused` names those that the host shows nobody, and why. `busiest` is who else used the
+    rank's processors most.
     """
 
     type: Literal["stages"] = "stages"
@@ -346,6 +359,7 @@ class Stages(Model):
     rank: int
     leads: bool
     refused: dict[str, str] = {}
+    busiest: BusiestProcess | None = None
     base_unix_ns: int
     number: tuple[int, ...]
     before_ns: tuple[int | None, ...]

@@ -14,15 +14,16 @@
 
 namespace fabricbench {
 
-/// One round trip on one rank: of the message that it sent and the one that it received. Nanoseconds; 0 is a boundary
-/// that was not seen. On the leader the message that is sent comes first, on the follower the one that is received.
+/// One round trip on one rank: of the message that it sent and the one that it received; of several at once the last.
+/// Nanoseconds; 0 is a boundary that was not seen. On the leader the message that is sent comes first, on the follower
+/// the one that is received.
 struct StageStamps {
   std::int64_t number = 0;  // of the round trip, the same on both ranks
-  std::int64_t before = 0;  // the application calls the layer to send
+  std::int64_t before = 0;  // the application calls the layer to send, of several messages at once the first
   std::int64_t scheduled =
       0;  // the frame enters the queueing discipline: of several the last, of IP fragments the first
   std::int64_t departed = 0;      // the driver is given it; of several as before
-  std::int64_t acknowledged = 0;  // by the peer, of TCP
+  std::int64_t acknowledged = 0;  // by the peer, of TCP: the first acknowledgement since `before`
   std::int64_t arrived = 0;       // the last frame of the other message comes up from the driver
   std::int64_t resumed = 0;       // the thread is switched in for the last time before it has the message
   std::int64_t waited = 0;        // for how long it was runnable since the last round trip and had no processor

@@ -11,15 +11,23 @@
 #include "pattern/flow.hpp"
 #include "pattern/parameters.hpp"
 #include "pattern/round_trip.hpp"
+#include "pattern/staged_rounds.hpp"
 
 namespace fabricbench {
 
-template <class Clock, Transport T>
+/// When a burst began and when its answer had come, ticks.
+struct BurstTime {
+  std::uint64_t begin;
+  std::uint64_t end;
+};
+
+template <class Clock, Transport T, class Hooks>
   requires(T::traits.is_reliable)
 class ReliableBursts {
  public:
-  ReliableBursts(T& path, Task& task, std::size_t messages)
+  ReliableBursts(T& path, Task& task, std::size_t messages, Hooks hooks)
       : path_(path),
+        hooks_(hooks),
         messages_(messages),
         out_(task.allocate(task.probe.message_bytes)),
         in_(task.allocate(task.probe.message_bytes)) {
@@ -31,7 +39,13 @@ class ReliableBursts {
 
   void lead(std::size_t count, Series& series, std::uint64_t /*deadline*/) {
     burst();
-    for (std::size_t i = 0; i < count; ++i) series.push(burst());
+    ++number_;
+    for (std::size_t i = 0; i < count; ++i) {
+      hooks_.before();
+      const BurstTime time = burst();
+      series.push(time.end - time.begin);
+      hooks_.led(number_++, time.begin, time.end);
+    }
     sent_ += count * messages_;
   }
 
@@ -42,29 +56,34 @@ class ReliableBursts {
     const std::span<std::byte> message = in_.span();
     for (std::uint32_t i = 0; i < order.count; ++i) {
       for (std::size_t k = 0; k < messages_; ++k) path_.receive(message);
+      hooks_.arrived(number_);
+      hooks_.departs(number_++, message);
       path_.send(message);
+      hooks_.answered();
     }
     return team.receive<RoundOrder>(leader);
   }
 
   void start_counting() { sent_ = 0; }
   Counters counters() const { return {.sent = sent_}; }
-  double seconds_of(double burst) const { return burst; }
+  double seconds_of(double burst) const { return hooks_.seconds_of(burst); }
 
  private:
-  std::uint64_t burst() {
+  BurstTime burst() {
     const std::span<const std::byte> out = out_.span();
     expect(path_, in_.span());
     const std::uint64_t begin = Clock::now();
     for (std::size_t k = 0; k < messages_; ++k) path_.send(out);
     receive_expected(path_, in_.span());
-    return Clock::now() - begin;
+    return {begin, Clock::now()};
   }
 
   T& path_;
+  [[no_unique_address]] Hooks hooks_;
   std::size_t messages_;
   MessageBuffer out_;
   MessageBuffer in_;
+  std::uint32_t number_ = 0;
   std::uint64_t sent_ = 0;
 };
 
@@ -128,13 +147,14 @@ class PostedBursts {
 
 /// Over an unreliable path a burst that is not complete has no answer: the first rank gives it up, and its time is
 /// none.
-template <class Clock, Transport T>
+template <class Clock, Transport T, class Hooks>
   requires(!T::traits.is_reliable)
 class CountedBursts {
  public:
-  CountedBursts(T& path, Task& task, std::size_t messages)
+  CountedBursts(T& path, Task& task, std::size_t messages, Hooks hooks)
       : path_(path),
         task_(task),
+        hooks_(hooks),
         messages_(static_cast<std::uint32_t>(messages)),
         out_(task.allocate(task.probe.message_bytes)),
         in_(task.allocate(task.probe.message_bytes)),
@@ -150,8 +170,10 @@ class CountedBursts {
     burst();
     for (std::size_t i = 0; i < count; ++i) {
       counters_.sent += messages_;
-      if (const auto ticks = burst()) [[likely]] {
-        series.push(*ticks);
+      hooks_.before();
+      if (const auto time = burst()) [[likely]] {
+        series.push(time->end - time->begin);
+        hooks_.led(task_.sequence - 1, time->begin, time->end);
         continue;
       }
       ++counters_.lost;  // one at least
@@ -185,8 +207,12 @@ class CountedBursts {
           }
           if (++come < messages_) continue;
           // The answer carries the number of the burst's last message, whichever came last.
-          write_header(message, {task_.token, order.first + (burst + 1) * messages_ - 1});
+          const std::uint32_t last = order.first + (burst + 1) * messages_ - 1;
+          hooks_.arrived(last);
+          write_header(message, {task_.token, last});
+          hooks_.departs(last, message);
           path_.send(message);
+          hooks_.answered();
           if ((burst + 1) * messages_ != order.count) [[likely]]
             continue;
           return finish(order, team.receive<RoundOrder>(leader));
@@ -202,7 +228,7 @@ class CountedBursts {
 
   void start_counting() { counters_ = {}; }
   Counters counters() const { return counters_; }
-  double seconds_of(double burst) const { return burst; }
+  double seconds_of(double burst) const { return hooks_.seconds_of(burst); }
 
  private:
   static constexpr double follower_bound_seconds = 1e-3;
@@ -213,7 +239,7 @@ class CountedBursts {
     return next;
   }
 
-  std::optional<std::uint64_t> burst() {
+  std::optional<BurstTime> burst() {
     const std::span<std::byte> out = out_.span();
     expect(path_, in_.span());
     const std::uint64_t begin = Clock::now();
@@ -227,7 +253,7 @@ class CountedBursts {
       if (end - begin > timeout_) [[unlikely]]
         break;  // too late, even if it is the answer
       if (header == DatagramHeader{task_.token, task_.sequence - 1}) [[likely]]
-        return end - begin;
+        return BurstTime{begin, end};
       if (header.token == task_.token) ++counters_.reordered;
       expect(path_, in_.span());
     }
@@ -242,6 +268,7 @@ class CountedBursts {
 
   T& path_;
   Task& task_;
+  [[no_unique_address]] Hooks hooks_;
   std::uint32_t messages_;
   MessageBuffer out_;
   MessageBuffer in_;
@@ -257,12 +284,12 @@ struct BurstsOver;
 template <class Clock, Transport T>
   requires(!T::traits.is_reliable)
 struct BurstsOver<Clock, T> {
-  using type = CountedBursts<Clock, T>;
+  using type = CountedBursts<Clock, T, HooksOver<T>>;
 };
 template <class Clock, Transport T>
   requires(T::traits.is_reliable && !GrantingTransport<T>)
 struct BurstsOver<Clock, T> {
-  using type = ReliableBursts<Clock, T>;
+  using type = ReliableBursts<Clock, T, HooksOver<T>>;
 };
 template <class Clock, GrantingTransport T>
   requires(T::traits.is_reliable)
@@ -273,15 +300,25 @@ struct BurstsOver<Clock, T> {
 template <class Clock, PeerTransport T>
 class BurstOver {
  public:
-  BurstOver(T& path, Task& task) : task_(task), messages_(messages_of(task.probe)), bursts_(path, task, messages_) {}
+  BurstOver(T& path, Task& task)
+      : path_(path), task_(task), messages_(messages_of(task.probe)), bursts_(bursts_over(path, task, messages_)) {}
 
   Outcome run() {
     Outcome outcome = run_rounds<Clock>(bursts_, task_);
     outcome.bytes_per_sample = (messages_ + (OneSidedTransport<T> ? 0 : 1)) * task_.probe.message_bytes;
+    if constexpr (StagedTransport<T>) task_.findings.stages.push_back(stages_of(path_, task_));
     return outcome;
   }
 
  private:
+  using Bursts = typename BurstsOver<Clock, T>::type;
+  static Bursts bursts_over(T& path, Task& task, std::size_t messages) {
+    if constexpr (OneSidedTransport<T> || GrantingTransport<T>) {
+      return {path, task, messages};
+    } else {
+      return {path, task, messages, with_stages(path, task)};
+    }
+  }
   /// Messages are counted by numbers of 32 bits, of which half are ahead of any: more than that are refused.
   static std::size_t messages_of(const PlanProbe& probe) {
     constexpr std::size_t half_of_all = std::size_t{1} << 31U;
@@ -293,9 +330,10 @@ class BurstOver {
                                                 std::to_string(half_of_all / messages - 2) + " at most");
   }
 
+  T& path_;
   Task& task_;
   std::size_t messages_;
-  typename BurstsOver<Clock, T>::type bursts_;
+  Bursts bursts_;
 };
 
 struct Burst {

@@ -9,6 +9,7 @@
 
 #include "pattern/parameters.hpp"
 #include "pattern/round_trip.hpp"
+#include "pattern/staged_rounds.hpp"
 
 namespace fabricbench {
 
@@ -53,17 +54,20 @@ class Pacer {
 template <class Clock, PeerTransport T>
 class PacedOver {
  public:
-  PacedOver(T& path, Task& task) : task_(task), rounds_(path, task, Pacer(task)) {}
+  PacedOver(T& path, Task& task)
+      : path_(path), task_(task), rounds_(path, task, with_stages(path, task, Pacer(task))) {}
 
   Outcome run() {
     Outcome outcome = run_rounds<Clock>(rounds_, task_);
     outcome.bytes_per_sample = (OneSidedTransport<T> ? 1 : 2) * task_.probe.message_bytes;
+    if constexpr (StagedTransport<T>) task_.findings.stages.push_back(stages_of(path_, task_));
     return outcome;
   }
 
  private:
+  T& path_;
   Task& task_;
-  Rounds<Clock, T, Pacer> rounds_;
+  Rounds<Clock, T, HooksOver<T, Pacer>> rounds_;
 };
 
 struct Paced {

@@ -48,15 +48,12 @@ class PingpongOver<Clock, T> {
     }
     return trips;
   }
-  using RoundsHere = PingpongRounds<Clock, T>::type;
+  using RoundsHere = Rounds<Clock, T, HooksOver<T>>;
   static RoundsHere rounds_over(T& path, Task& task, [[maybe_unused]] RoundTrips trips) {
-    if constexpr (StagedTransport<T>) {
-      path.begin_stages(stage_rows(task.probe));
-      return {path, task, StageHooks<T>(path, task), trips};
-    } else if constexpr (OneSidedTransport<T>) {
+    if constexpr (OneSidedTransport<T>) {
       return {path, task};
     } else {
-      return {path, task, {}, trips};
+      return {path, task, with_stages(path, task), trips};
     }
   }
 

@@ -1,4 +1,4 @@
-// A ping-pong over a path that notes the stages of its messages: after each round trip, outside its stamps, the path is
+// Round trips over a path that notes the stages of its messages: after each of them, outside its stamps, the path is
 // told its number and takes what the kernel has of it.
 #pragma once
 
@@ -10,16 +10,22 @@
 
 namespace fabricbench {
 
-template <StagedTransport T>
+/// `Hooks` are the pattern's own, of which `before` and `seconds_of` are kept.
+template <StagedTransport T, class Hooks = NoHooks>
 class StageHooks {
  public:
   static constexpr bool answers_with_message = false;
 
-  StageHooks(T& path, const Task& task) : path_(&path), timebase_(task.timebase) {}
+  StageHooks(T& path, const Task& task, Hooks hooks) : path_(&path), timebase_(task.timebase), hooks_(hooks) {}
 
-  void before() { path_->settle(); }
+  /// What this thread waited for a processor during a pause, or in an untimed round trip, is no part of the next one.
+  void before() {
+    hooks_.before();
+    path_->settle();
+  }
   void led(std::uint32_t number, std::uint64_t begin, std::uint64_t end) {
     path_->keep(number, static_cast<std::int64_t>(timebase_.to_ns(end - begin)));
+    path_->settle();
   }
   void arrived(std::uint32_t number) { number_ = number; }
   void departs(std::uint32_t, std::span<std::byte>) {}
@@ -27,29 +33,43 @@ class StageHooks {
     path_->keep(number_, 0);
     path_->settle();
   }
-  double seconds_of(double round_trip) const { return round_trip; }
+  double seconds_of(double round_trip) const { return hooks_.seconds_of(round_trip); }
 
  private:
   T* path_;
   Timebase timebase_;
+  [[no_unique_address]] Hooks hooks_;
   std::uint32_t number_ = 0;
 };
 
-/// Where the path notes stages it is told of rounds, and of nothing else.
-template <class Clock, class T>
-struct PingpongRounds {
-  using type = Rounds<Clock, T>;
+/// What a path is told of rounds: of one that notes stages, all that StageHooks tells; of any other, the pattern's own.
+template <class T, class Hooks>
+struct HooksOverPath {
+  using type = Hooks;
 };
-template <class Clock, StagedTransport T>
-struct PingpongRounds<Clock, T> {
-  using type = Rounds<Clock, T, StageHooks<T>>;
+template <StagedTransport T, class Hooks>
+struct HooksOverPath<T, Hooks> {
+  using type = StageHooks<T, Hooks>;
 };
+template <class T, class Hooks = NoHooks>
+using HooksOver = typename HooksOverPath<T, Hooks>::type;
 
 /// How many rows a cell needs: a round trip each, and the untimed one before each batch, of which there are a few dozen
 /// as each is half as long as all before.
 inline std::size_t stage_rows(const PlanProbe& probe) {
   constexpr std::size_t batches = 64;
   return probe.warmup_samples + probe.stopping.maximum_samples + batches;
+}
+
+/// The hooks of a pattern's rounds over a path, which begins to note stages where it can.
+template <class T, class Hooks = NoHooks>
+HooksOver<T, Hooks> with_stages(T& path, const Task& task, Hooks hooks = {}) {
+  if constexpr (StagedTransport<T>) {
+    path.begin_stages(stage_rows(task.probe));
+    return {path, task, hooks};
+  } else {
+    return hooks;
+  }
 }
 
 /// What the path saw of the messages of both phases: on the leader of those that are samples, without the warm-up.

@@ -58,7 +58,7 @@ class PreparedGroup final : public Prepared {
 
 [[noreturn]] inline void refuse_staged(Pattern pattern) {
   throw Failure(FailureCode::unsupported,
-                "stages are measured of pingpong alone, found " + std::string(name_of(pattern)));
+                "stages are measured of pingpong, paced and burst, found " + std::string(name_of(pattern)));
 }
 
 /// The listed pattern of that name, over a transport.
@@ -87,7 +87,8 @@ std::unique_ptr<Prepared> prepare_listed(PatternList<Each...>, Pattern pattern, 
 }
 
 /// What a path that notes stages is built with: the patterns whose messages it can tell apart.
-using StagedPatterns = PatternList<Listed<Pattern::pingpong, Pingpong>>;
+using StagedPatterns =
+    PatternList<Listed<Pattern::pingpong, Pingpong>, Listed<Pattern::paced, Paced>, Listed<Pattern::burst, Burst>>;
 
 template <class T>
 struct PatternsOver {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <thread>
 #include <vector>
 
@@ -93,6 +94,73 @@ TEST(Staged, DatagramsPassEveryBoundaryInOrder) {
 TEST(Staged, MessagesOfAStreamPassEveryBoundaryInOrder) {
   expect_every_boundary<Tcp, Receive::blocking>();
   expect_every_boundary<Tcp, Receive::polling>();
+}
+
+/// Three messages one after the other, then one answer, many times: the rows of the first end.
+template <class First, class Second>
+StageReport bursts(First& first, Second& second) {
+  first.set_bound(1.0);
+  second.set_bound(1.0);
+  first.begin_stages(staged_trips);
+  std::jthread following([&] {
+    std::vector<std::byte> message(staged_bytes);
+    for (std::size_t i = 0; i < staged_trips; ++i) {
+      for (int k = 0; k < 3; ++k) ASSERT_TRUE(second.receive(message));
+      second.send(message);
+    }
+  });
+  const std::vector<std::byte> out(staged_bytes, std::byte{1});
+  std::vector<std::byte> in(staged_bytes);
+  for (std::size_t i = 0; i < staged_trips; ++i) {
+    first.settle();
+    const std::uint64_t begin = KernelClock::now();
+    for (int k = 0; k < 3; ++k) first.send(out);
+    EXPECT_TRUE(first.receive(in));
+    first.keep(static_cast<std::int64_t>(i), static_cast<std::int64_t>(KernelClock::now() - begin));
+  }
+  following.join();
+  return first.take_stages();
+}
+
+template <template <Receive> class Path>
+void expect_bursts_to_begin_with_their_first_message() {
+  const Attachment attachment = over_the_loopback();
+  Staged<Path<Receive::blocking>, Receive::blocking> first(attachment, Site{.is_first = true});
+  Path<Receive::blocking> second(attachment, Site{});
+  std::jthread accepting([&] { second.meet(first.address()); });
+  first.meet(second.address());
+  accepting.join();
+  const StageReport report = bursts(first, second);
+  ASSERT_EQ(report.messages.size(), staged_trips);
+  for (const StageStamps& one : report.messages) {
+    EXPECT_GT(one.scheduled, one.before);
+    EXPECT_GE(one.departed, one.scheduled);
+    EXPECT_GE(one.arrived, one.departed);
+    EXPECT_GE(one.round_trip, one.received - one.before - 1'000'000);
+  }
+}
+
+TEST(Staged, MessagesAtOnceAreToldFromTheCallOfTheFirstToTheArrivalOfTheLast) {
+  expect_bursts_to_begin_with_their_first_message<Udp>();
+  expect_bursts_to_begin_with_their_first_message<Tcp>();
+}
+
+TEST(Staged, ASmallMessageThatIsHeldBackIsReleasedByAnAcknowledgement) {
+  const Attachment attachment = over_the_loopback();
+  using Held = Staged<Tcp<Receive::blocking>, Receive::blocking>;
+  Held first(attachment, Site{.is_first = true}, AddressFamily::ipv4, words::Nodelay::off);
+  Held second(attachment, Site{}, AddressFamily::ipv4, words::Nodelay::off);
+  std::jthread accepting([&] { second.meet(first.address()); });
+  first.meet(second.address());
+  accepting.join();
+  const StageReport report = bursts(first, second);
+  ASSERT_EQ(report.messages.size(), staged_trips);
+  const auto is_released = [](const StageStamps& one) {
+    return one.acknowledged > one.before && one.scheduled >= one.acknowledged &&
+           one.scheduled - one.before > 10'000'000;
+  };
+  // The first few are acknowledged at once, as a connection begins.
+  EXPECT_GT(std::ranges::count_if(report.messages, is_released), static_cast<std::ptrdiff_t>(staged_trips / 4));
 }
 
 TEST(Staged, WhatFindsNoRoomIsLeftOut) {

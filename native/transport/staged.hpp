@@ -46,8 +46,10 @@ class Staged : public Path {
     bound_ns_ = seconds_to_ns(seconds);
   }
 
+  /// Of messages that are sent one after the other, before anything is received, the call of the first counts.
   void send(std::span<const std::byte> message) {
-    now_.before = read_clock_ns(CLOCK_REALTIME);
+    if (!has_sent_) now_.before = read_clock_ns(CLOCK_REALTIME);
+    has_sent_ = true;
     Path::send(message);
     // The kernel numbers datagrams one by one, and what is sent of a stream by its last byte.
     next_key_ += is_stream ? static_cast<std::uint32_t>(message.size()) : 1U;
@@ -56,6 +58,7 @@ class Staged : public Path {
   bool receive(std::span<std::byte> message) {
     const bool has_come = take(message);
     now_.received = read_clock_ns(CLOCK_REALTIME);
+    has_sent_ = false;
     return has_come;
   }
 
@@ -198,19 +201,26 @@ class Staged : public Path {
       if (keys_[count_ - 1] == newest) keys_[count_ - 1] = key;
       next_key_ = key + 1;
     }
+    // The oldest row whose message was sent no earlier than what has the stamp.
+    std::size_t found = 0;
     for (std::size_t back = 1; back <= std::min(count_, rows_looked_through); ++back) {
-      if (keys_[count_ - back] != key) continue;
-      StageStamps& row = rows_[count_ - back];
-      std::int64_t& place = type == SCM_TSTAMP_SCHED ? row.scheduled
-                            : type == SCM_TSTAMP_SND ? row.departed
-                                                     : row.acknowledged;
+      if (static_cast<std::int32_t>(keys_[count_ - back] - key) < 0) break;
+      found = back;
+    }
+    if (found == 0) return;
+    StageStamps& row = rows_[count_ - found];
+    if (type == SCM_TSTAMP_ACK) {
+      // Of what was sent before it as well: an acknowledgement may release what the socket held back.
+      if (row.acknowledged == 0 && time_ns >= row.before) row.acknowledged = time_ns;
+    } else if (keys_[count_ - found] == key) {
+      std::int64_t& place = type == SCM_TSTAMP_SCHED ? row.scheduled : row.departed;
       if (place == 0) place = time_ns;
-      return;
     }
   }
 
   std::uint64_t bound_ns_ = 0;
   StageStamps now_;
+  bool has_sent_ = false;  // since something was received last
   std::uint32_t next_key_ = 0;
   std::vector<StageStamps> rows_;
   std::vector<std::uint32_t> keys_;  // of the rows: what the kernel numbers the message sent by

@@ -296,7 +296,7 @@ def test_prices_in_two_currencies_are_refused_before_anything_runs():
     ("keys", "said"),
     [
         ({"layers": ["udp", "mpi"]}, "stages: found layers mpi, needed udp or tcp; leave the others out"),
-        ({"pattern": "stream"}, "stages: found pattern stream, needed pingpong"),
+        ({"pattern": "stream"}, "stages: found pattern stream, needed pingpong, paced or burst"),
         ({"congestor": {"pattern": "incast", "message_bytes": 64}}, "stages: found a congestor"),
         ({"parameters": {"round_trips": 8}}, "stages: found round_trips, needed one at a time"),
         ({"parameters": {"stages": "user"}}, "stages is no parameter to choose; write `stages = true`"),
@@ -306,3 +306,9 @@ def test_stages_of_what_has_none_are_refused(keys: dict[str, object], said: str)
     table = {"layers": ["tcp"], "pattern": "pingpong", "message_bytes": [64], "stages": True, **keys}
     with pytest.raises(UsageError, match=re.escape(said)):
         campaign_of({"experiment": [table]}, "mine.toml")
+
+
+@pytest.mark.parametrize("pattern", ["pingpong", "paced", "burst"])
+def test_stages_are_measured_of_messages_alone_in_turn_and_in_bursts(pattern: str):
+    table = {"layers": ["tcp"], "pattern": pattern, "message_bytes": [64], "stages": True}
+    assert campaign_of({"experiment": [table]}, "mine.toml").experiments[0].stages

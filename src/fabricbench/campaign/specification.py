@@ -29,7 +29,7 @@ from fabricbench.configuration import did_you_mean, read_table, text_or_number, 
 from fabricbench.model import Layer, Model, Pattern, Receive
 from fabricbench.pattern_facts import LAYER_PARAMETERS, STAGES, Family, Parameter, chosen_parameters
 from fabricbench.patterns import PATTERNS
-from fabricbench.quantity import Bytes, Seconds, Share, parse_seconds
+from fabricbench.quantity import Bytes, Seconds, Share, enumeration, parse_seconds
 from fabricbench.record.decision_table import DecisionTable, Weight
 from fabricbench.record.manifest import MOST_BLOCKS
 from fabricbench.record.probe_plan import Stopping
@@ -283,6 +283,9 @@ class Experiment(Model):
 STAGED_LAYERS = tuple(layer for layer, known in LAYER_PARAMETERS.items() if STAGES in known)
 """The layers whose paths note the stages of their messages."""
 
+STAGED_PATTERNS = (Pattern.PINGPONG, Pattern.PACED, Pattern.BURST)
+"""Those with one message under way at a time, or several at once that one answer ends."""
+
 MOST_STAGED_SAMPLES = 2_000
 """Of a stamped cell: a row of each is kept on both ranks, and medians of more tell nothing more."""
 
@@ -294,8 +297,8 @@ def _check_stages(experiment: Experiment) -> None:
         raise ValueError(
             f"stages: found layers {', '.join(others)}, needed {' or '.join(STAGED_LAYERS)}; leave the others out"
         )
-    if experiment.pattern is not Pattern.PINGPONG:
-        raise ValueError(f"stages: found pattern {experiment.pattern}, needed {Pattern.PINGPONG}")
+    if experiment.pattern not in STAGED_PATTERNS:
+        raise ValueError(f"stages: found pattern {experiment.pattern}, needed {enumeration(STAGED_PATTERNS, 'or')}")
     if experiment.congestor is not None:
         raise ValueError(
             "stages: found a congestor, whose frames would be taken for the cell's; leave one of the two out"

@@ -11,7 +11,15 @@ import numpy as np
 import pytest
 
 from fabricbench.analysis import analyse
-from fabricbench.analysis.findings.stages import Stage, StagedCell, StageDifference
+from fabricbench.analysis.findings.stages import (
+    HeldByAcknowledgement,
+    InterruptGrid,
+    ProcessorWait,
+    Stage,
+    StageCause,
+    StagedCell,
+    StageDifference,
+)
 from fabricbench.analysis.sides import read_sides
 from fabricbench.campaign import start
 from fabricbench.campaign.events import Event, LaunchFinished, Notice
@@ -96,6 +104,43 @@ def test_the_stages_of_round_trips_in_a_lab_add_up_to_them(tmp_path: Path):
             sign = 1.0 if row.fabric_b == "far" else -1.0
             assert sign * row.difference.value == pytest.approx(400_000, rel=0.05)
     assert sum(row.parts == (Stage.SWITCH,) for row in differences) == 4
+
+
+@pytest.mark.mpi
+@pytest.mark.timeout(90)
+def test_what_delays_messages_in_a_lab_is_named_the_larger_first(tmp_path: Path):
+    if lab_support().mode == "none":
+        pytest.skip(f"no lab can be had here: {lab_support().reason}")
+    pairs = Experiment(
+        layers=(Layer.TCP,),
+        pattern=Pattern.BURST,
+        message_bytes=(64,),
+        parameters={"messages": 2, "nodelay": "off"},
+        stages=True,
+        maximum_seconds=0.6,
+    )
+    lone = Experiment(
+        layers=(Layer.UDP,),
+        pattern=Pattern.PACED,
+        message_bytes=(64,),
+        parameters={"intervals": "random"},
+        stages=True,
+        minimum_seconds=0.3,
+        maximum_seconds=0.3,
+    )
+    fabrics = tuple(parse_fabrics("gathering=gigabit-ethernet:mtu=1500,interrupt-period=125us"))
+    run, _ = measure(
+        tmp_path / "run", Campaign(name="tiny", blocks=2, experiments=(pairs, lone)), OwnLab(nodes=2, fabrics=fabrics)
+    )
+    findings = analyse([run])
+    for cell in rows_of(findings, "stage-cells", StagedCell):
+        assert cell.complete >= 0.95 * cell.messages, cell.missing
+    # What else uses the machine may take the ranks' processor.
+    found = [one.subject for one in rows_of(findings, "stage-causes", StageCause)]
+    held, grid = (one for one in found if not isinstance(one, ProcessorWait))
+    assert isinstance(held, HeldByAcknowledgement)
+    assert isinstance(grid, InterruptGrid)
+    assert grid.period_ns == pytest.approx(125e3, rel=1e-3)
 
 
 def rewired(testbed: Testbed, fabric: str, **environment: str) -> Testbed:

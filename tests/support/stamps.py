@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fabricbench.record.crossings import Crossings
-from fabricbench.record.lines import Stages
+from fabricbench.record.lines import BusiestProcess, Stages
 
 ORDER = ("library", "queue", "driver", "wire", "switch", "emulator", "waking", "waiting", "return")
 BEGIN_NS = 1_793_400_000_000_000_000
@@ -21,6 +22,9 @@ class Stamped:
     """What each stage of a message takes, ns, on the way there and on the way back, and how long the peer keeps it.
 
     `apart_ns`: how far the other host's clock is ahead. `refused` is what hosts do not show. `unseen` messages lack a boundary.
+    `pauses_ns` are between two round trips, at random from the first to the second. Arrivals are at multiples of `grid_ns` alone.
+    Of the messages there `held` (a share) wait for an acknowledgement that comes after 42 ms, and `waits` for a processor for 1 ms,
+    which `busiest` uses.
     """
 
     there: Mapping[str, float]
@@ -30,6 +34,11 @@ class Stamped:
     apart_ns: int = HOURS_NS
     refused: Mapping[str, str] = field(default_factory=dict)
     unseen: Mapping[str, int] = field(default_factory=dict)
+    pauses_ns: tuple[float, float] = (1_000.0, 1_000.0)
+    grid_ns: int = 1
+    held: float = 0.0
+    waits: float = 0.0
+    busiest: BusiestProcess | None = None
 
 
 def stamps(one: Stamped, cell: int, messages: int, random: np.random.Generator) -> tuple[list[Stages], Crossings]:
@@ -47,14 +56,20 @@ def stamps(one: Stamped, cell: int, messages: int, random: np.random.Generator) 
         }
         for way, lengths in (("there", one.there), ("back", one.back))
     }
+    pauses = np.rint(random.uniform(*one.pauses_ns, messages)).astype(np.int64)
+    is_held, is_waiting = (random.random(messages) < share for share in (one.held, one.waits))
+    scattered["there"]["library"] = scattered["there"]["library"] + 42e6 * is_held
+    scattered["there"]["waiting"] = scattered["there"]["waiting"] + 1e6 * is_waiting
     for k in range(messages):
         begin = now
-        there, arrived = _way(scattered["there"], k, begin)
-        back, received = _way(scattered["back"], k, arrived + round(one.application))
+        there, arrived = _way(scattered["there"], k, begin, one.grid_ns)
+        back, received = _way(scattered["back"], k, arrived + round(one.application), one.grid_ns)
+        if is_held[k]:
+            there["acknowledged"] = there["scheduled"] - 8_000
         frames += [there["frame"], back["frame"]]
         _add(leads, k + 7, sent=there, received=back, round_trip=received - begin + round(one.rest))
         _add(follows, k + 7, sent=back, received=there, round_trip=0)
-        now = received + 1_000
+        now = received + int(pauses[k])
     for boundary, number in one.unseen.items():
         for k in range(number):
             leads[f"{boundary}_ns"][k] = None
@@ -64,6 +79,7 @@ def stamps(one: Stamped, cell: int, messages: int, random: np.random.Generator) 
             rank=rank,
             leads=rank == 0,
             refused=dict(one.refused),
+            busiest=one.busiest,
             base_unix_ns=base,
             **_without(columns, one),
         )
@@ -72,13 +88,15 @@ def stamps(one: Stamped, cell: int, messages: int, random: np.random.Generator) 
     return lines, np.array(frames, dtype=np.int64) + np.array([BEGIN_NS, 0, BEGIN_NS, BEGIN_NS])
 
 
-def _way(lengths: Mapping[str, NDArray[np.float64]], k: int, begin: int) -> tuple[dict[str, object], int]:
+def _way(lengths: Mapping[str, NDArray[np.float64]], k: int, begin: int, grid_ns: int) -> tuple[dict[str, Any], int]:
     ends, now = {}, begin
     for stage in ORDER:
         now += int(lengths.get(stage, np.zeros(k + 1))[k])
+        if stage == "switch":
+            now += -(now + int(lengths["emulator"][k])) % grid_ns
         ends[stage] = now
     waited = ends["waiting"] - ends["waking"]
-    stamped: dict[str, object] = {
+    stamped: dict[str, Any] = {
         "before": begin,
         "scheduled": ends["library"],
         "departed": ends["queue"],
@@ -102,7 +120,7 @@ def _add(
     row = {
         "number": number,
         **{f"{name}_ns": sent[name] for name in ("before", "scheduled", "departed")},
-        "acknowledged_ns": None,
+        "acknowledged_ns": sent.get("acknowledged"),
         **{f"{name}_ns": received[name] for name in ("arrived", "resumed", "waited", "received")},
         "round_trip_ns": round_trip,
     }

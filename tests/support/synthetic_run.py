@@ -280,15 +280,29 @@ def stamped_run(
 ) -> Run:
     """Write a run of a ping-pong over udp without stamps, and the same with some of these stages 1 us longer."""
     of_fabrics = stamped or {"net": Stamped(WAY, WAY, apart_ns=0)}
-    medians = {name: 2.0 * sum(one.there.values()) for name, one in of_fabrics.items()}
-    plain = SyntheticCell(Layer.UDP, Pattern.PINGPONG, 64, medians, receive=receive, samples=samples)
-    with_stamps = replace(
-        plain,
-        medians={name: one + 1_000.0 for name, one in medians.items()},
-        parameters={"stages": "user"},
-        stamped=of_fabrics,
-    )
-    return write_synthetic_run(directory, cells=[plain, with_stamps], blocks=blocks, noise=Noise(0.001, 0.01), **lost)
+    plain = SyntheticCell(Layer.UDP, Pattern.PINGPONG, 64, {}, receive=receive, samples=samples)
+    cells = stamped_cells((plain, of_fabrics))
+    return write_synthetic_run(directory, cells=cells, blocks=blocks, noise=Noise(0.001, 0.01), **lost)  # type: ignore[arg-type]
+
+
+def stamped_cells(*stamped: tuple[SyntheticCell, Mapping[str, Stamped]]) -> list[SyntheticCell]:
+    """Return cells without stamps, whose medians are those of their stages, and each with stamps as well, 1 us longer."""
+    cells = []
+    for cell, of_fabrics in stamped:
+        medians = {name: 2.0 * sum(one.there.values()) for name, one in of_fabrics.items()}
+        with_stamps = replace(
+            cell,
+            medians={name: one + 1_000.0 for name, one in medians.items()},
+            parameters={**cell.parameters, "stages": "user"},
+            stamped=of_fabrics,
+        )
+        cells += [replace(cell, medians=medians), with_stamps]
+    return cells
+
+
+def stamped_cells_run(directory: Path, *stamped: tuple[SyntheticCell, Mapping[str, Stamped]], blocks: int = 6) -> Run:
+    """Write a run of such cells."""
+    return write_synthetic_run(directory, cells=stamped_cells(*stamped), blocks=blocks, noise=Noise(0.001, 0.01))
 
 
 def _stamp(

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from fabricbench.analysis.findings import CellKey
+from fabricbench.analysis.findings import CellKey, Interval
 from fabricbench.analysis.findings.stages import (
     TOLERANCE,
     Parts,
@@ -15,10 +15,11 @@ from fabricbench.analysis.findings.stages import (
     StagedCell,
     StageDifference,
     StageOnFabric,
+    TrafficDifference,
     Way,
 )
 from fabricbench.analysis.measured import Side, in_order
-from fabricbench.analysis.stages import StagesOfCell, both_ways
+from fabricbench.analysis.stages import StagesOfCell, both_ways, in_turn, traffic_of
 from fabricbench.analysis.summary import over_launches
 
 Floats = NDArray[np.float64]
@@ -93,6 +94,21 @@ def staged_cell(side: Side, cell: StagesOfCell, confidence: float) -> StagedCell
     )
 
 
+Medians = Mapping[tuple[Parts, bool], Mapping[int, float]]
+"""Of each launch by its block: of each stage both ways, of all between the hosts (True), and of the whole without parts."""
+
+
+def _grown(of_a: Medians, of_b: Medians, confidence: float) -> Iterator[tuple[Parts, bool, Interval]]:
+    """Yield how much longer each stage is in B than in A over the blocks that both have."""
+    for parts, is_between in of_a:
+        in_a, in_b = of_a[parts, is_between], of_b.get((parts, is_between), {})
+        found = over_launches(
+            np.array([in_b[block] - in_a[block] for block in sorted(set(in_a) & set(in_b))]), confidence
+        )
+        if found is not None:
+            yield parts, is_between, found
+
+
 Read = tuple[Side, Mapping[CellKey, StagesOfCell]]
 """A side, and the stages of its tests."""
 
@@ -101,28 +117,34 @@ def stage_differences(a: Read, b: Read, confidence: float) -> Iterator[StageDiff
     """Yield what differs between two fabrics that were measured in the same blocks: stages that both have, and the whole."""
     (side_a, cells_a), (side_b, cells_b) = a, b
     for key in sorted(set(cells_a) & set(cells_b), key=in_order):
-        of_a, of_b = (_medians(side, cells[key]) for side, cells in (a, b))
-        for what in of_a:
-            shared = sorted(set(of_a[what]) & set(of_b.get(what, {})))
-            grown = np.array([of_b[what][block] - of_a[what][block] for block in shared])
-            found = over_launches(grown, confidence)
-            if found is not None:
-                parts, is_between = what
-                yield StageDifference(
-                    fabric_a=side_a.name,
-                    fabric_b=side_b.name,
-                    key=key,
-                    parts=parts,
-                    is_between=is_between,
-                    difference=found,
+        for parts, is_between, found in _grown(
+            _medians(side_a, cells_a[key]), _medians(side_b, cells_b[key]), confidence
+        ):
+            yield StageDifference(
+                fabric_a=side_a.name,
+                fabric_b=side_b.name,
+                key=key,
+                parts=parts,
+                is_between=is_between,
+                difference=found,
+            )
+
+
+def traffic_differences(read: Read, confidence: float) -> Iterator[TrafficDifference]:
+    """Yield how much longer each stage takes in another traffic than in turn, where both were measured in the same launches."""
+    side, cells = read
+    for key in sorted(cells, key=in_order):
+        plain = in_turn(key)
+        if key == plain or plain not in cells:
+            continue
+        for parts, is_between, found in _grown(_medians(side, cells[plain]), _medians(side, cells[key]), confidence):
+            if not is_between:
+                yield TrafficDifference(
+                    fabric=side.name, key=plain, traffic=traffic_of(key), other=key, parts=parts, difference=found
                 )
 
 
-def _medians(side: Side, cell: StagesOfCell) -> dict[tuple[Parts, bool], dict[int, float]]:
-    """Return the medians of each launch, by block: of each stage both ways, and without parts of the whole and all between hosts.
-
-    Each goes by its parts, and whether it is all that passes between the hosts.
-    """
+def _medians(side: Side, cell: StagesOfCell) -> Medians:
     found: dict[tuple[Parts, bool], dict[int, float]] = {}
     for index, launch in cell.launches.items():
         stages = {(parts, False): values for parts, values in both_ways(launch).items()}

@@ -9,7 +9,7 @@ stages on both sides of it under both names.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 
 import numpy as np
@@ -18,10 +18,12 @@ from numpy.typing import NDArray
 
 from fabricbench.analysis.cell_parts import Keys
 from fabricbench.analysis.findings import CellKey
-from fabricbench.analysis.findings.stages import FABRIC, Parts, Stage, Way
+from fabricbench.analysis.findings.stages import FABRIC, Parts, Stage, Traffic, Way
 from fabricbench.analysis.measured import Side, plain_key
-from fabricbench.model import Receive
+from fabricbench.model import Pattern, Receive
+from fabricbench.patterns import metric_of
 from fabricbench.record.launch import scan_stages
+from fabricbench.record.lines import BusiestProcess
 from fabricbench.record.tables import STAGES
 
 Floats = NDArray[np.float64]
@@ -32,7 +34,9 @@ class StagesOfLaunch:
     """The stages of the messages of a cell in one launch, ns: `values` has an array over its complete messages for each.
 
     `between` is all that passes between the hosts, both ways, and `round_trip` is by the clock of the samples. `missing` counts
-    messages by the first boundary that they lack.
+    messages by the first boundary that they lack. `called` is when the leading rank called to send, `arrived` when the message came
+    up from the driver, by way and by the receiver's clock; `released` how long before the leading rank's message was in the
+    queueing discipline the peer had acknowledged something, NaN where it had not. `busiest` are the processes beside the ranks.
     """
 
     messages: int
@@ -42,6 +46,10 @@ class StagesOfLaunch:
     values: dict[tuple[Parts, Way], Floats]
     between: Floats
     round_trip: Floats
+    called: Floats
+    arrived: dict[Way, Floats]
+    released: Floats
+    busiest: tuple[BusiestProcess, ...] = ()
 
 
 @dataclass
@@ -54,6 +62,28 @@ class StagesOfCell:
     key: CellKey
     launches: dict[int, StagesOfLaunch] = field(default_factory=dict)
     refused: dict[str, set[str]] = field(default_factory=dict)
+
+
+def traffic_of(key: CellKey) -> Traffic:
+    """Return how the messages of a test follow each other."""
+    match key.pattern:
+        case Pattern.PACED:
+            return Traffic.LONE if ("intervals", "random") in key.parameters else Traffic.PACED
+        case Pattern.BURST:
+            return Traffic.BURST
+    return Traffic.IN_TURN
+
+
+OF_TRAFFIC = ("interval_us", "intervals", "messages")
+"""The parameters by which traffics differ."""
+
+
+def in_turn(key: CellKey) -> CellKey:
+    """Return the test of the same messages in turn: a ping-pong."""
+    parameters = tuple(one for one in key.parameters if one[0] not in OF_TRAFFIC)
+    return key.model_copy(
+        update={"pattern": Pattern.PINGPONG, "metric": metric_of(Pattern.PINGPONG), "parameters": parameters}
+    )
 
 
 def read_stages(side: Side) -> dict[CellKey, StagesOfCell]:
@@ -71,8 +101,9 @@ def read_stages(side: Side) -> dict[CellKey, StagesOfCell]:
                 told = stages_of_launch(rows, key, frozenset(chain.from_iterable(refused.values())))
                 if told is None:
                     continue
+                beside = launch.summary.busiest_processes.get(int(number), {})
                 one = found.setdefault(key, StagesOfCell(key))
-                one.launches[side.blocks.index(launch.block)] = told
+                one.launches[side.blocks.index(launch.block)] = replace(told, busiest=tuple(beside.values()))
                 for boundary, reason in chain.from_iterable(each.items() for each in refused.values()):
                     one.refused.setdefault(boundary, set()).add(reason)
     return found
@@ -92,6 +123,7 @@ TIMES = {
     "before": "before_unix_ns",
     "scheduled": "scheduled_unix_ns",
     "departed": "departed_unix_ns",
+    "acknowledged": "acknowledged_unix_ns",
     "arrived": "arrived_unix_ns",
     "resumed": "resumed_unix_ns",
     "received": "received_unix_ns",
@@ -171,6 +203,9 @@ def stages_of_launch(rows: pl.DataFrame, key: CellKey, refused: frozenset[str] =
         values=values,
         between=between,
         round_trip=whole.round_trip,
+        called=whole.leads["before"],
+        arrived={Way.THERE: whole.follows["arrived"], Way.BACK: whole.leads["arrived"]} if "arrived" in seen else {},
+        released=whole.leads["scheduled"] - whole.leads["acknowledged"],
     )
 
 

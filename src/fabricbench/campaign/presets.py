@@ -7,6 +7,7 @@ of a UDP datagram in one frame of MTU 1500; powers of two show the curve between
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from fabricbench.campaign.applications_preset import NAME as APPLICATIONS
 from fabricbench.campaign.applications_preset import applications_by_size, applications_campaign, find_applications
@@ -187,23 +188,33 @@ NPB = Campaign(
     workloads=(NpbTable(classes=("W",)),),
 )
 
+_STAGED: Mapping[str, Any] = {
+    "stages": True,
+    "maximum_seconds": STAGED_SECONDS,
+    "minimum_seconds": STAGED_SECONDS,
+    "warmup_samples": 20,
+}
+_STAGED_WITH_PAUSES: Mapping[str, Any] = {**_STAGED, "warmup_samples": 5}
+
 EXPLAIN = Campaign(
     name="explain",
-    description="where the time of a round trip passes: its stages over udp and tcp, of a small and a large message",
+    description="where the time of a message passes, alone, in turn and in bursts: its stages over udp and tcp",
     blocks=8,
     unfit="leave out",
     experiments=(
+        Experiment(layers=(Layer.UDP, Layer.TCP), pattern=Pattern.PINGPONG, message_bytes=(64, 8 * KIB), **_STAGED),
         Experiment(
             layers=(Layer.UDP, Layer.TCP),
-            pattern=Pattern.PINGPONG,
-            message_bytes=(64, 8 * KIB),
-            stages=True,
-            maximum_seconds=STAGED_SECONDS,
-            minimum_seconds=STAGED_SECONDS,
-            warmup_samples=20,
+            pattern=Pattern.PACED,
+            message_bytes=(64,),
+            parameters={"intervals": "random"},
+            **_STAGED_WITH_PAUSES,
         ),
+        Experiment(layers=(Layer.UDP,), pattern=Pattern.PACED, message_bytes=(64,), **_STAGED_WITH_PAUSES),
+        Experiment(layers=(Layer.UDP, Layer.TCP), pattern=Pattern.BURST, message_bytes=(64,), **_STAGED),
     ),
 )
+"""Messages of 8 KiB are stamped in turn alone: of several frames each, bursts would be of mere frames."""
 
 PRESETS = {
     campaign.name: campaign

@@ -9,19 +9,23 @@ from fabricbench.analysis.findings import CellKey, Findings, Interval
 from fabricbench.analysis.findings.stages import (
     TOLERANCE,
     Parts,
-    Stage,
+    StageCause,
     StagedCell,
     StageDifference,
     StageOnFabric,
+    Traffic,
+    TrafficDifference,
     Way,
 )
 from fabricbench.analysis.material import Material
 from fabricbench.analysis.measured import in_order
-from fabricbench.analysis.stage_rows import stage_differences, stage_rows, staged_cell
+from fabricbench.analysis.stage_causes import stage_causes
+from fabricbench.analysis.stage_rows import stage_differences, stage_rows, staged_cell, traffic_differences
 from fabricbench.analysis.stages import read_stages
 from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, rows_of
-from fabricbench.model import Metric
-from fabricbench.quantity import count, enumeration
+from fabricbench.model import Pattern
+from fabricbench.quantity import count
+from fabricbench.report.cause_words import TRIP, cause_words, stage_words
 from fabricbench.report.drawing.axes import TIME_LABELS, colour_channel
 from fabricbench.report.drawing.figure import Figure, Panel, Spec, mark, median_note, origin_note, sentences, tooltip
 from fabricbench.report.words import (
@@ -35,8 +39,8 @@ from fabricbench.report.words import (
 )
 from fabricbench.table import Table, table
 
-TRIP = Metric.ROUND_TRIP_TIME
 STAGES, CELLS, DIFFERENCES = "stages", "stage-cells", "stage-differences"
+TRAFFICS, CAUSES = "stage-traffics", "stage-causes"
 ROW_HEIGHT = 18
 BOUNDARY_WORDS = {
     "before": "when the application called to send it",
@@ -58,7 +62,8 @@ the scheduler's records of the rank's thread. Each host's part of a round trip i
 trip passes between the hosts, so that no clocks need to agree. Of each launch the median over messages is taken, and of these
 the median over launches with its {level} interval, each of its row alone. Medians of stages need not add up to that of the
 round trip; stages of each message do. Stamping takes time of its own, which the same test without stamps in the same launch
-shows.
+shows. A burst is told as one message, from the call that sends its first to the arrival of its last. Causes are named by rules,
+each where it is met in more than half of the launches of a test.
 """
 
 
@@ -82,12 +87,15 @@ def find(material: Material) -> Found:
         if pairing.is_paired and pairing.a.name in read and pairing.b.name in read
         for row in stage_differences(read[pairing.a.name], read[pairing.b.name], material.confidence)
     ]
-    return {STAGES: tuple(stages), CELLS: tuple(told), DIFFERENCES: tuple(differences)}
-
-
-def stage_words(parts: Sequence[Stage]) -> str:
-    """Return `wire`, or the names of stages that merge: `library and socket`."""
-    return enumeration([part.value for part in parts])
+    traffics = [row for one in read.values() for row in traffic_differences(one, material.confidence)]
+    causes = [row for side, cells in read.values() for row in stage_causes(side.name, cells)]
+    return {
+        STAGES: tuple(stages),
+        CELLS: tuple(told),
+        DIFFERENCES: tuple(differences),
+        TRAFFICS: tuple(traffics),
+        CAUSES: tuple(causes),
+    }
 
 
 def time_words(one: Interval) -> WithInterval:
@@ -98,8 +106,14 @@ def time_words(one: Interval) -> WithInterval:
 
 
 def lines(findings: Findings) -> Sequence[str]:
-    """Say of each test where fabrics differ, what stamping takes, and what is not seen."""
-    return [*_difference_lines(findings), *_cost_lines(findings), *_missing_lines(findings)]
+    """Say what delays messages, where fabrics and traffics differ, what stamping takes, and what is not seen."""
+    return [
+        *_cause_lines(findings),
+        *_difference_lines(findings),
+        *_traffic_lines(findings),
+        *_cost_lines(findings),
+        *_missing_lines(findings),
+    ]
 
 
 def leading_sentence(rows: Sequence[Mapping[str, Any]], keys: Iterable[CellKey | None]) -> str:
@@ -143,13 +157,47 @@ def difference_sentence(whole: StageDifference, stages: Sequence[StageDifference
     outside = sign * between.difference.value
     inside = sign * whole.difference.value - outside
     return (
-        f"{cell_words(whole.key)}: a round trip takes {total} longer on {slow} than on {fast}: {_more_words(outside)} between the "
-        f"hosts and {_more_words(inside)} in them; the stage that differs most is {stage_words(most.parts)}, by {most_of}."
+        f"{cell_words(whole.key)}: a {_trip(whole.key)} takes {total} longer on {slow} than on {fast}: {_more_words(outside)} "
+        f"between the hosts and {_more_words(inside)} in them; the stage that differs most is {stage_words(most.parts)}, by "
+        f"{most_of}."
     )
+
+
+def _trip(key: CellKey) -> str:
+    return "burst with its answer" if key.pattern is Pattern.BURST else "round trip"
 
 
 def _more_words(grown_ns: float) -> str:
     return f"{value_words(TRIP, abs(grown_ns))} {'more' if grown_ns >= 0 else 'less'}"
+
+
+def _cause_lines(findings: Findings) -> Iterator[str]:
+    """Yield a sentence for each cause that was found, and one where the rules found none."""
+    causes = rows_of(findings, CAUSES, StageCause)
+    for row in causes:
+        yield f"{row.fabric}: {cause_words(row)}"
+    if not causes and rows_of(findings, CELLS, StagedCell):
+        yield (
+            "No delayed acknowledgement, no gathered interrupts and no long wait for a processor was found; the first shows in tcp "
+            "alone, the second in lone messages alone."
+        )
+
+
+def _traffic_lines(findings: Findings) -> Iterator[str]:
+    """Yield where messages in another traffic differ most from those in turn, where a difference is shown."""
+    rows = rows_of(findings, TRAFFICS, TrafficDifference)
+    for whole in (row for row in rows if not row.parts):
+        low, high = whole.difference.low, whole.difference.high
+        if low is None or high is None or low <= 0.0 <= high:
+            continue
+        of_test = [row for row in rows if row.parts and (row.fabric, row.other) == (whole.fabric, whole.other)]
+        sign = 1.0 if whole.difference.value > 0 else -1.0
+        most = max(of_test, key=lambda row: sign * row.difference.value)
+        yield (
+            f"{whole.fabric}: {cell_words(whole.other)} ({whole.traffic}) takes {_more_words(whole.difference.value)} than "
+            f"{cell_words(whole.key)} (in turn); the stage that differs most is {stage_words(most.parts)}, by "
+            f"{value_words(TRIP, abs(most.difference.value))}."
+        )
 
 
 def _cost_lines(findings: Findings) -> Iterator[str]:
@@ -187,10 +235,41 @@ def _missing_lines(findings: Findings) -> Iterator[str]:
 
 
 def tables(findings: Findings) -> NamedTables:
-    """Return the stages of each test beside each other for its fabrics, and what stamping takes."""
+    """Return the stages of each test beside each other for its fabrics, those of each traffic, and what stamping takes."""
     keys = dict.fromkeys(row.key for row in rows_of(findings, STAGES, StageOnFabric))
     stages = [(f"{cell_words(key)}, there and back together", stage_table(findings, key)) for key in keys]
-    return [*stages, ("What stamping takes, and how many messages are complete", cost_table(findings))]
+    traffics = dict.fromkeys((row.fabric, row.key) for row in rows_of(findings, TRAFFICS, TrafficDifference))
+    compared = [
+        (f"{cell_words(key)} on {fabric} in each traffic", traffic_table(findings, fabric, key))
+        for fabric, key in traffics
+    ]
+    return [*compared, *stages, ("What stamping takes, and how many messages are complete", cost_table(findings))]
+
+
+def traffic_table(findings: Findings, fabric: str, plain: CellKey) -> Table:
+    """A row for each stage of the same messages on a fabric: its time in each traffic, the lone ones first."""
+    others = [row for row in rows_of(findings, TRAFFICS, TrafficDifference) if (row.fabric, row.key) == (fabric, plain)]
+    order = list(Traffic)
+    traffics = {plain: Traffic.IN_TURN} | {row.other: row.traffic for row in others}
+    keys = sorted(traffics, key=lambda key: order.index(traffics[key]))
+    names = [traffics[key].value for key in keys]
+    rows = [
+        row
+        for row in rows_of(findings, STAGES, StageOnFabric)
+        if row.way is Way.BOTH and row.fabric == fabric and row.key in traffics
+    ]
+    found = []
+    for parts in dict.fromkeys(row.parts for row in sorted(rows, key=lambda row: row.place)):
+        of_keys = (next((one for one in rows if one.key == key and one.parts == parts), None) for key in keys)
+        found.append([stage_words(parts), *(NOTHING if one is None else time_words(one.median) for one in of_keys)])
+    cells = {row.key: row for row in rows_of(findings, CELLS, StagedCell) if row.fabric == fabric}
+    whole = ["round trip", *(time_words(cells[key].stamped) for key in keys)]
+    is_alone = [names.count(name) == 1 for name in names]
+    columns = [
+        "Stage",
+        *(name if alone else cell_words(key) for key, name, alone in zip(keys, names, is_alone, strict=True)),
+    ]
+    return table(columns, [*found, whole], range(1, len(columns)))
 
 
 def stage_table(findings: Findings, key: CellKey) -> Table:
@@ -347,7 +426,7 @@ def _figure_table(findings: Findings) -> Table:
 CHAPTER = Chapter(
     name=STAGES,
     title="Stages of a round trip",
-    needs="ping-pongs over udp or tcp with `stages = true`: the campaign explain has them",
+    needs="ping-pongs, paced or in bursts too, over udp or tcp with `stages = true`: the campaign explain has them",
     find=find,
     method=METHOD,
     is_of_measuring=True,
@@ -358,6 +437,8 @@ CHAPTER = Chapter(
         STAGES: findings.chapters.get(STAGES, ()),
         CELLS: findings.chapters.get(CELLS, ()),
         DIFFERENCES: findings.chapters.get(DIFFERENCES, ()),
+        TRAFFICS: findings.chapters.get(TRAFFICS, ()),
+        CAUSES: findings.chapters.get(CAUSES, ()),
     },
     on_page=OnPage(entry="Stages"),
 )

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Literal
+
+from pydantic import Field
 
 from fabricbench.analysis.findings.cells import CellKey, Interval
 from fabricbench.model import Model
@@ -99,3 +102,77 @@ class StageDifference(Model):
     parts: tuple[Stage, ...] = ()
     is_between: bool = False
     difference: Interval
+
+
+class Traffic(StrEnum):
+    """How messages follow each other: alone after a pause at random, at a set rate, each upon the last one's answer, or at once."""
+
+    LONE = "lone"
+    PACED = "paced"
+    IN_TURN = "in turn"
+    BURST = "in bursts"
+
+
+class TrafficDifference(Model):
+    """How much longer a stage takes in one traffic than in turn (`key`), ns, by the same launches.
+
+    Without `parts` it is the whole round trip. A burst's stages are those from its first message's call to its last one's arrival.
+    """
+
+    fabric: str
+    key: CellKey
+    traffic: Traffic
+    other: CellKey
+    parts: tuple[Stage, ...] = ()
+    difference: Interval
+
+
+class HeldByAcknowledgement(Model):
+    """A small message that a socket kept back until an earlier one was acknowledged, which the peer delayed (RFC 896, RFC 1122)."""
+
+    kind: Literal["delayed acknowledgement"] = "delayed acknowledgement"
+    held_ns: float
+    released_ns: float
+    """From the acknowledgement to the message in the queueing discipline."""
+
+
+class InterruptGrid(Model):
+    """Arrivals at multiples of a period, though messages leave at random times: an adapter that gathers its interrupts.
+
+    `length` is how sharply they lie there, 0 to 1 (`statistics/periods.py`).
+    """
+
+    kind: Literal["interrupt coalescing"] = "interrupt coalescing"
+    period_ns: float
+    length: float
+
+
+class ProcessorWait(Model):
+    """A receiver that could run and had no processor.
+
+    `process` is who used most of it, of those that the rank could see, and `processor_share` how much of one; None where nobody
+    did: then another tenant of the machine has it.
+    """
+
+    kind: Literal["wait for a processor"] = "wait for a processor"
+    waited_ns: float
+    process: str | None
+    processor_share: float | None
+    is_realtime: bool
+
+
+class StageCause(Model):
+    """Why a stage of a test takes longer on a fabric, by a rule: found in `found_in` of its launches.
+
+    `share` of the messages meet it, and it adds `cost_ns` to a round trip, on average over all; each the median of the launches.
+    """
+
+    fabric: str
+    key: CellKey
+    traffic: Traffic
+    parts: tuple[Stage, ...]
+    found_in: int
+    launches: int
+    share: float
+    cost_ns: float
+    subject: HeldByAcknowledgement | InterruptGrid | ProcessorWait = Field(discriminator="kind")

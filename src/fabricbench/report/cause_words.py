@@ -1,0 +1,60 @@
+"""Stages, and what delays messages in them, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fabricbench.analysis.findings.stages import (
+    HeldByAcknowledgement,
+    InterruptGrid,
+    ProcessorWait,
+    Stage,
+    StageCause,
+)
+from fabricbench.model import Metric
+from fabricbench.quantity import count, enumeration
+from fabricbench.report.words import cell_words, share_words, value_words
+
+TRIP = Metric.ROUND_TRIP_TIME
+
+
+def stage_words(parts: Sequence[Stage]) -> str:
+    """Return `wire`, or the names of stages that merge: `library and socket`."""
+    return enumeration([part.value for part in parts])
+
+
+def cause_words(row: StageCause) -> str:
+    """Return what is the cause, what it costs, by what it was told, and which test would confirm it."""
+    met = (
+        f"{value_words(TRIP, row.cost_ns)} of a round trip on average in {cell_words(row.key)} ({row.found_in} of "
+        f"{count(row.launches, 'launch')})"
+    )
+    match row.subject:
+        case HeldByAcknowledgement() as held:
+            return (
+                f"a delayed acknowledgement takes {met}: {share_words(row.share)} of the messages wait in the socket for "
+                f"{value_words(TRIP, held.held_ns)} and leave {value_words(TRIP, held.released_ns)} after the peer's "
+                "acknowledgement. To confirm: the same with TCP_NODELAY (`nodelay = on`)."
+            )
+        case InterruptGrid() as grid:
+            return (
+                f"gathered interrupts take {met}: messages that leave at random times arrive at multiples of "
+                f"{value_words(TRIP, grid.period_ns)} ({grid.length:.2f} of 1 in step). To confirm: the same with interrupts that "
+                "are not coalesced (`ethtool -C`)."
+            )
+        case ProcessorWait() as wait:
+            owner = _owner_words(wait)
+            return (
+                f"waits for a processor take {met}: {share_words(row.share)} of the messages find their receiver runnable and "
+                f"without one for more than 0.3 ms ({value_words(TRIP, wait.waited_ns)} in the median); {owner}."
+            )
+
+
+def _owner_words(wait: ProcessorWait) -> str:
+    if wait.process is None or wait.processor_share is None:
+        return "no process that the ranks can see has it: another tenant of the machine. No setting here varies that"
+    kind = ", of realtime priority," if wait.is_realtime else ""
+    return (
+        f"{wait.process}{kind} used {share_words(wait.processor_share)} of one meanwhile. To confirm: the same without it, which "
+        "no setting here varies"
+    )

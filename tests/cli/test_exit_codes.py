@@ -19,6 +19,7 @@ from fabricbench.cli import run as cli_run
 from fabricbench.cli import testbed_check
 from fabricbench.cli.testbed_check import CheckedTestbed, Clocks
 from fabricbench.errors import EnvironmentLacks, Interrupted, RunIncomplete
+from fabricbench.model import Layer, Pattern
 from fabricbench.record.farm_lines import FarmFooter, FarmRecord
 from fabricbench.record.integrity import HOLES_FROM_BYTES, JOURNAL
 from fabricbench.record.lines import FailureCode
@@ -26,7 +27,8 @@ from fabricbench.record.store import Run
 from fabricbench.testbed.preflight_result import Finding, Preflight
 from support.calling import Call
 from support.lost_runs import farm_record, lost_run, trip
-from support.synthetic_run import forget_hashes, stamped_run
+from support.stamps import Stamped
+from support.synthetic_run import WAY, SyntheticCell, forget_hashes, stamped_cells_run, stamped_run
 from support.tiny_campaign import tiny_campaign
 
 PAGE = Path(__file__).parents[2] / "docs" / "exit-codes.md"
@@ -101,6 +103,12 @@ class Place:
         """Call `explain --testbed`, of which the measuring leaves this run directory."""
         self.patch.setattr(cli_explain, "_measure", lambda *arguments: stamped_run(arguments[-1], **lost))
         return self.code("explain", self.run, "--testbed", "lab:fast-ethernet")
+
+    def confirming(self) -> int:
+        """Call `explain --confirm` on a run with a cause that has no plan."""
+        cell = SyntheticCell(Layer.UDP, Pattern.PINGPONG, 64, {}, samples=60)
+        stamped_cells_run(self.run, (cell, {"net": Stamped(WAY, WAY, apart_ns=0, waits=0.3)}))
+        return self.code("explain", self.run, "--confirm", self.folder / "confirmed")
 
     def checking(self, *findings: Finding) -> int:
         """Call `testbed check`, which finds this."""
@@ -341,6 +349,9 @@ CASES: dict[Line, Callable[[Place], int]] = {
     ("explain", 0, "the stages are shown"): lambda p: p.explaining(),
     ("explain", 2, "the directory holds no run"): lambda p: p.code("explain", p.run),
     ("explain", 2, "no stages were measured in the run"): lambda p: written(p, "explain", p.run),
+    ("explain", 2, "with `--confirm`: the run has no plan, or compares conditions of its fabrics"): lambda p: (
+        p.confirming()
+    ),
     ("explain", 4, "with `--testbed`: a result was lost"): lambda p: p.explaining(invalid=["b00-net"]),
     ("testbed check", 0, "the testbed is as its file says"): lambda p: p.checking(),
     ("testbed check", 2, "the file cannot be used"): lambda p: p.code("testbed", "check", p.folder / "none.toml"),

@@ -109,6 +109,14 @@ def _grown(of_a: Medians, of_b: Medians, confidence: float) -> Iterator[tuple[Pa
             yield parts, is_between, found
 
 
+def stage_effect(
+    a: tuple[Side, StagesOfCell], b: tuple[Side, StagesOfCell], parts: Parts, confidence: float
+) -> Interval | None:
+    """Return how much longer a stage of one test is in B than in A, over the blocks that both have; None where neither has it."""
+    grown = _grown(_medians(*a), _medians(*b), confidence)
+    return next((found for which, is_between, found in grown if which == parts and not is_between), None)
+
+
 Read = tuple[Side, Mapping[CellKey, StagesOfCell]]
 """A side, and the stages of its tests."""
 

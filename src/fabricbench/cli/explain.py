@@ -16,7 +16,10 @@ from fabricbench.record.provenance import mark_words
 from fabricbench.table import as_markdown, as_text
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fabricbench.analysis.findings import Findings
+    from fabricbench.analysis.findings.stages import CauseConfirmation
 
 USUAL_WIDTH = 120
 """Columns of text in files and pipes."""
@@ -38,14 +41,23 @@ def register(app: typer.Typer) -> None:
         nodes: NodesOption = None,
         seed: SeedOption = None,
         blocks: Annotated[
-            int | None, typer.Option(min=2, help="With --testbed: launches on each fabric (default: the campaign's).")
+            int | None,
+            typer.Option(min=2, help="With --testbed or --confirm: launches on each fabric (default: the campaign's)."),
+        ] = None,
+        confirm: Annotated[
+            Path | None,
+            typer.Option(
+                metavar="DIR",
+                help="Measure each cause taken away, beside the same as it was, where the run took place; store it there.",
+            ),
         ] = None,
         form: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.TEXT,
         output: Annotated[Path | None, typer.Option("--output", "-o", help="A file instead of stdout.")] = None,
     ) -> None:
         """Show the stages of round trips: how long each message is in the library, the queue, on the wire, waking its receiver.
 
-        With --testbed round trips over udp and tcp are measured first. No right is needed for it.
+        With --testbed messages over udp and tcp are measured first: alone, at a set rate, in turn and in bursts. No right is needed
+        for it. What delays them is named where a rule knows it, and --confirm measures whether it goes where that is taken away.
 
         Examples: `fabricbench explain runs/why --testbed lab:fast-ethernet,myrinet`, `fabricbench explain runs/today`
         """
@@ -57,10 +69,11 @@ def register(app: typer.Typer) -> None:
         if testbed is not None:
             _measure(testbed, nodes, seed, blocks, run)
         else:
-            refuse_without(context, "--testbed", "nodes", "seed", "blocks")
+            refuse_without(context, "--testbed", "nodes", "seed", *(() if confirm is not None else ("blocks",)))
         opened = Run.open(run)
         findings = analyse([opened])
-        write_output(render(findings, form, width=output_width(output, USUAL_WIDTH)) + "\n", output)
+        confirmed = () if confirm is None else _confirmed(findings, run, confirm, blocks)
+        write_output(render(findings, form, confirmed, width=output_width(output, USUAL_WIDTH)) + "\n", output)
         account = account_of(opened)
         if testbed is not None and account.has_lost_results:
             raise results_lost(account, run)
@@ -81,12 +94,31 @@ def _measure(testbed: str, nodes: int | None, seed: int | None, blocks: int | No
     measure(Prepared(campaign, venue, plan, usual_noise(venue.testbed().launcher)), directory)
 
 
-def render(findings: Findings, form: Format, *, width: int = USUAL_WIDTH) -> str:
+def _confirmed(findings: Findings, run: Path, folder: Path, blocks: int | None) -> Sequence[CauseConfirmation]:
+    from fabricbench.analysis.findings.stages import StageCause  # noqa: PLC0415 - keeps the start of the program fast
+    from fabricbench.chapters.chapter import rows_of  # noqa: PLC0415
+    from fabricbench.chapters.stages import CAUSES  # noqa: PLC0415
+    from fabricbench.cli.confirming import confirm  # noqa: PLC0415
+
+    return confirm(rows_of(findings, CAUSES, StageCause), run, folder, blocks)
+
+
+CONFIRMATIONS = "stage-confirmations"
+
+
+def render(
+    findings: Findings, form: Format, confirmed: Sequence[CauseConfirmation] = (), *, width: int = USUAL_WIDTH
+) -> str:
     """Return the chapter of stages in a format; JSON and CSV hold it at full precision. UsageError where there is none."""
     from fabricbench.chapters import stages  # noqa: PLC0415 - keeps the start of the program fast
+    from fabricbench.report.cause_words import confirmation_words  # noqa: PLC0415
     from fabricbench.report.fitting import fitted  # noqa: PLC0415
 
     records = {name: list(rows) for name, rows in stages.CHAPTER.records_of(findings).items()}
+    if confirmed:
+        records[CONFIRMATIONS] = [
+            {**one.model_dump(mode="json", by_alias=True), "is_confirmed": one.is_confirmed} for one in confirmed
+        ]
     if not records[stages.STAGES]:
         raise UsageError(
             f"no stages were measured in {findings.run_directories[0]}",
@@ -97,7 +129,7 @@ def render(findings: Findings, form: Format, *, width: int = USUAL_WIDTH) -> str
     if form is Format.CSV:
         rows = [dict(row) for row in records[stages.STAGES]]
         return as_csv(rows, list(rows[0]))
-    lines = [*stages.CHAPTER.lines(findings), *mark_words(findings.marks)]
+    lines = [*map(confirmation_words, confirmed), *stages.CHAPTER.lines(findings), *mark_words(findings.marks)]
     if form is Format.TEXT:
         lines = wrapped(lines, width)
     written = [

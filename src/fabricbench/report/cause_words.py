@@ -1,10 +1,11 @@
-"""Stages, and what delays messages in them, in words."""
+"""Stages, what delays messages in them, and whether that was confirmed, in words."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from fabricbench.analysis.findings.stages import (
+    CauseConfirmation,
     HeldByAcknowledgement,
     InterruptGrid,
     ProcessorWait,
@@ -13,7 +14,7 @@ from fabricbench.analysis.findings.stages import (
 )
 from fabricbench.model import Metric
 from fabricbench.quantity import count, enumeration
-from fabricbench.report.words import cell_words, share_words, value_words
+from fabricbench.report.words import cell_words, interval_words, share_words, value_words
 
 TRIP = Metric.ROUND_TRIP_TIME
 
@@ -58,3 +59,17 @@ def _owner_words(wait: ProcessorWait) -> str:
         f"{wait.process}{kind} used {share_words(wait.processor_share)} of one meanwhile. To confirm: the same without it, which "
         "no setting here varies"
     )
+
+
+def confirmation_words(one: CauseConfirmation) -> str:
+    """Return whether a cause was confirmed: what its stage takes longer where it is taken away, or why that was not measured."""
+    cause = f"{one.cause.fabric}, {one.cause.subject.kind} in {cell_words(one.cause.key)}"
+    if one.varied is None:
+        return f"{cause}: not confirmed, as no setting takes it away."
+    if one.why_not:
+        return f"{cause}: {one.varied} cannot be varied here: {one.why_not}."
+    if one.difference is None:
+        return f"{cause}: {one.varied} was varied, and no launch tells of {stage_words(one.cause.parts)}."
+    moved = interval_words(TRIP, one.difference)
+    verdict = {True: "confirmed", False: "not confirmed", None: "too few launches to tell"}[one.is_confirmed]
+    return f"{cause}: {verdict}. With {one.varied} varied {stage_words(one.cause.parts)} changes by {moved}."

@@ -176,3 +176,29 @@ class StageCause(Model):
     share: float
     cost_ns: float
     subject: HeldByAcknowledgement | InterruptGrid | ProcessorWait = Field(discriminator="kind")
+
+
+class Varied(StrEnum):
+    """What is varied to confirm a cause."""
+
+    NODELAY = "TCP_NODELAY"
+    COALESCING = "interrupt coalescing"
+
+
+class CauseConfirmation(Model):
+    """Whether what a cause explains goes where it is taken away: how much longer its stage takes then, ns, over launches.
+
+    Without `varied` no setting takes the cause away; without `difference` it could not be varied here, and `why_not` says why.
+    """
+
+    cause: StageCause
+    varied: Varied | None
+    difference: Interval | None = None
+    why_not: str = ""
+
+    @property
+    def is_confirmed(self) -> bool | None:
+        """Whether the stage is shown to be shorter; None where it was not measured, or by too few launches."""
+        if self.difference is None or self.difference.high is None:
+            return None
+        return self.difference.high < 0.0

@@ -123,6 +123,17 @@ void parse_routes(ObjectReader& top, FabricTiming& timing) {
   }
 }
 
+std::optional<HoldRule> parse_hold(ObjectReader& top) {
+  const json* hold = top.find_given("hold");
+  if (hold == nullptr) return std::nullopt;
+  ObjectReader section(*hold, top.path_of("hold"));
+  const HoldRule rule{section.rounded("message_bytes", {1, kLargestBytes}),
+                      section.rounded("within_bytes", {0, kLargestBytes}),
+                      section.rounded("hold_ns", {1, kLargestDelayNs})};
+  section.refuse_unknown();
+  return rule;
+}
+
 }  // namespace
 
 Config parse_config(const std::string& text) {
@@ -153,6 +164,7 @@ Config parse_config(const std::string& text) {
   for (std::size_t i = 0; i < ports.size(); ++i) {
     parse_port(ObjectReader(ports[i], "ports[" + std::to_string(i) + "]"), of_fabric, config);
   }
+  config.hold = parse_hold(top);
   config.timing.coalesce_ns = top.rounded("coalesce_ns", {0, kLargestDelayNs}, 0);
   config.timing.interrupt_period_ns = top.rounded("interrupt_period_ns", {0, kLargestDelayNs}, 0);
   if (config.timing.switching == Switching::none && ports.size() != 2) {

@@ -7,7 +7,10 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
+
+#include "switch/frame.hpp"
 
 namespace fabricbench::emulated_switch {
 
@@ -30,10 +33,8 @@ inline bool is_measured(const std::uint8_t* frame, std::uint32_t bytes) {
   if (bytes < ethernet_bytes + ip_bytes || frame[12] != 0x08 || frame[13] != 0 || frame[14] != 0x45) return false;
   if (frame[22] != marking_time_to_live) return false;
   if (frame[23] != tcp) return true;
-  if (bytes < ethernet_bytes + 2 * ip_bytes) return false;
-  const std::uint32_t total = static_cast<std::uint32_t>(frame[16]) << 8U | frame[17];
-  const std::uint32_t tcp_bytes = static_cast<std::uint32_t>(frame[46] >> 4U) * 4;
-  return total > ip_bytes + tcp_bytes;
+  const std::optional<TcpSegment> segment = tcp_segment(frame, bytes);
+  return segment && segment->payload_bytes > 0;
 }
 
 class CrossingSeries {

@@ -16,6 +16,7 @@
 #include "switch/config.hpp"
 #include "switch/crossings.hpp"
 #include "switch/frame.hpp"
+#include "switch/last_segments.hpp"
 #include "switch/send_cost.hpp"
 #include "switch/statistics.hpp"
 #include "switch/timing.hpp"
@@ -70,6 +71,7 @@ class ForwardingLoop {
         longest_frame_bytes_(config.mtu + kEthernetHeaderBytes),
         model_(config.timing),
         lookahead_ns_(model_.lookahead_ns() - kVisibleAfterNs),
+        last_segments_(config.hold),
         passed_(model_.segments()) {
     for (const PortConfig& port : config.ports) {
       table_.learn(port.mac, ports_.size());
@@ -130,6 +132,7 @@ class ForwardingLoop {
     std::uint32_t bytes;
     std::int64_t measured_from_ns = kNever;  // its arrival, where a row of it is kept
     std::int64_t link_wait_ns = 0;           // and how long its host's link carried others first
+    std::int64_t hold_ns = 0;                // how long it is held before its last link, as a fault asked for
   };
   struct Incoming {
     Held frame;
@@ -188,6 +191,7 @@ class ForwardingLoop {
         fits && to != from ? model_.offer(from, arrival_ns, received.bytes) : std::nullopt;
     if (crossing) {
       port.offered_ready_ns = crossing->ready_ns;
+      frame.hold_ns = last_segments_.hold_ns(port.ring.data(received.slot), received.bytes);
       if (is_measured(port.ring.data(received.slot), received.bytes)) [[unlikely]] {
         frame.measured_from_ns = arrival_ns;
         frame.link_wait_ns = model_.link_wait_ns(from, arrival_ns, *crossing);
@@ -247,7 +251,10 @@ class ForwardingLoop {
     } else {
       port.admitted_ready_ns = incoming.crossing.ready_ns;
     }
-    const std::optional<std::int64_t> release_ns = model_.admit(to, incoming.crossing);
+    Crossing crossing = incoming.crossing;
+    crossing.ready_ns += incoming.frame.hold_ns;
+    crossing.tail_ns += incoming.frame.hold_ns;
+    const std::optional<std::int64_t> release_ns = model_.admit(to, crossing);
     if (!release_ns) {
       statistics_.ports[to].dropped.count(incoming.frame.bytes);
       return;
@@ -346,6 +353,7 @@ class ForwardingLoop {
   std::int64_t longest_frame_bytes_;
   TimingModel model_;
   std::int64_t lookahead_ns_;
+  LastSegments last_segments_;
   ForwardingTable table_;
   SendCost send_cost_;
   std::vector<Port> ports_;

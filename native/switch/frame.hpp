@@ -45,6 +45,33 @@ class ForwardingTable {
   std::unordered_map<Mac, std::size_t> ports_;
 };
 
+/// What the switch looks at of a TCP segment. `connection` names its addresses and ports, one direction of them.
+struct TcpSegment {
+  std::uint64_t connection;
+  std::int64_t payload_bytes;
+  bool ends_message;
+};
+
+/// The segment in a frame; nothing where it holds none: IPv4 without options or fragments.
+inline std::optional<TcpSegment> tcp_segment(const std::uint8_t* frame, std::uint32_t bytes) {
+  constexpr std::uint8_t tcp = 6;
+  constexpr std::uint8_t push = 0x08;
+  constexpr std::uint32_t ethernet_bytes = 14;
+  constexpr std::uint32_t ip_bytes = 20;
+  if (bytes < ethernet_bytes + 2 * ip_bytes || frame[12] != 0x08 || frame[13] != 0 || frame[14] != 0x45) return {};
+  const bool is_fragment = (frame[20] & 0x3fU) != 0 || frame[21] != 0;
+  if (frame[23] != tcp || is_fragment) return {};
+  const std::uint32_t total = static_cast<std::uint32_t>(frame[16]) << 8U | frame[17];
+  const std::uint32_t tcp_bytes = static_cast<std::uint32_t>(frame[46] >> 4U) * 4;
+  std::uint64_t addresses = 0;
+  std::uint32_t ports = 0;
+  std::memcpy(&addresses, frame + 26, sizeof addresses);
+  std::memcpy(&ports, frame + 34, sizeof ports);
+  constexpr std::uint64_t odd = 0x9e3779b97f4a7c15U;  // spreads what differs in a few bits over all
+  const std::uint64_t connection = (addresses ^ (std::uint64_t{ports} * odd)) * odd >> 8U;
+  return TcpSegment{connection, std::int64_t{total} - ip_bytes - tcp_bytes, (frame[47] & push) != 0};
+}
+
 /// How a send went.
 enum class Sending {
   done,

@@ -197,3 +197,18 @@ def test_interrupts_can_come_in_a_period():
     assert plan_lab("lab", 2, [fabric], cpus=[0]).switch_configuration(0, {})["interrupt_period_ns"] == 125_000
     with pytest.raises(UsageError, match="coalesce= or interrupt-period="):
         parse_fabrics("gigabit-crossover:interrupt-period=125us,coalesce=100us")
+
+
+def test_a_switch_can_hold_the_last_segments_of_messages_of_one_size_as_a_known_fault():
+    fabric = parse_fabric("gigabit-ethernet:hold=200us,hold-bytes=31744")
+    assert fabric.settings["known fault"] == "last segments of TCP messages of 31 KiB held for 200 µs"
+    assert fabric.settings["known fault"] in fabric.link_words
+    told = plan_lab("lab", 2, [fabric], cpus=[0]).switch_configuration(0, {})["hold"]
+    assert told == {"message_bytes": 31_744, "within_bytes": 1500, "hold_ns": 200_000}
+    assert plan_lab("lab", 2, [parse_fabric("myrinet")], cpus=[0]).switch_configuration(0, {})["hold"] is None
+
+
+@pytest.mark.parametrize("half", ["hold=200us", "hold-bytes=31744"])
+def test_a_hold_without_its_other_half_is_refused(half: str):
+    with pytest.raises(UsageError, match="told together"):
+        parse_fabric(f"gigabit-ethernet:{half}")

@@ -42,6 +42,8 @@ KEYS = {
     "cell": "cell",
     "coalesce": "coalesce_s",
     "interrupt-period": "interrupt_period_s",
+    "hold": "hold_s",
+    "hold-bytes": "hold_bytes",
     "segment-rate": "segment_rate_bit_s",
     "columns": "columns",
     "name": "name",
@@ -105,8 +107,9 @@ class EmulatedFabric(Model):
     hop adds, and `columns` None stands for the most square torus. `sources` says for each of `figures` where it comes from.
     `links` are the nodes (by number) whose link differs: a lab with a known fault. Fabrics with the same `condition_of` are one
     thing before and after a change. A node's interface holds the first frame after an interrupt for `coalesce_s`, for others to
-    come, or has interrupts at multiples of `interrupt_period_s` alone. `scale` is by what rates are lower and delays longer than
-    those of the fabric it stands for. `built_from` has the published figures that one of the `figures` was chosen by.
+    come, or has interrupts at multiples of `interrupt_period_s` alone. With a known fault, the last segment of a TCP message of
+    about `hold_bytes`, give or take a packet, is held by the switch for `hold_s`. `scale` is by what rates are lower and delays
+    longer than those of the fabric it stands for. `built_from` has the published figures that one of the `figures` was chosen by.
     """
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=40)
@@ -124,6 +127,8 @@ class EmulatedFabric(Model):
     cell: CellTax | None = None
     coalesce_s: Seconds = Field(default=0.0, ge=0, le=1)
     interrupt_period_s: Seconds = Field(default=0.0, ge=0, le=1)
+    hold_s: Seconds = Field(default=0.0, ge=0, le=1)
+    hold_bytes: Bytes = Field(default=0, ge=0, le=2**31)
     segment_rate_bit_s: BitPerSecond | None = Field(default=None, ge=1e6, le=400e9)
     columns: int | None = Field(default=None, ge=1)
     sources: dict[str, str]
@@ -158,6 +163,12 @@ class EmulatedFabric(Model):
             raise ValueError("columns are those of a torus: take sci-torus, or say segment-rate= as well")
         if self.is_torus and self.switching is not Switching.CUT_THROUGH:
             raise ValueError("the rings of a torus pass frames on at once: write switching=cut-through")
+        return self
+
+    @model_validator(mode="after")
+    def _holds_messages_of_some_size_for_some_time(self) -> EmulatedFabric:
+        if bool(self.hold_s) != bool(self.hold_bytes):
+            raise ValueError("hold= and hold-bytes= are told together: hold=200us,hold-bytes=31744 say")
         return self
 
     @property
@@ -208,12 +219,22 @@ class EmulatedFabric(Model):
         return "; ".join(filter(None, (self.description, self.scale_words)))
 
     @property
+    def hold_words(self) -> str:
+        """The known fault that the last segment of some messages is held; empty where there is none."""
+        if not self.hold_s:
+            return ""
+        size = format_bytes(self.hold_bytes)
+        return f"last segments of TCP messages of {size} held for {format_seconds(self.hold_s)}"
+
+    @property
     def link_words(self) -> str:
         """What interfaces do, and what differs on single links, as a part of the description; empty where nothing does."""
         coalesced = f"; interrupts coalesced over {format_seconds(self.coalesce_s)}" if self.coalesce_s else ""
         if self.interrupt_period_s:
             coalesced += f"; interrupts every {format_seconds(self.interrupt_period_s)}"
-        return coalesced + "".join(f"; link of n{node}: {change.words}" for node, change in sorted(self.links.items()))
+        held = f"; {self.hold_words}" if self.hold_words else ""
+        links = "".join(f"; link of n{node}: {change.words}" for node, change in sorted(self.links.items()))
+        return coalesced + held + links
 
     @property
     def settings(self) -> dict[str, str]:
@@ -230,6 +251,7 @@ class EmulatedFabric(Model):
             "latency of a hop" if self.is_torus else "switch latency": format_seconds(self.switch_latency_s),
             "port buffer": format_bytes(self.port_buffer_bytes),
             **coalescing,
+            **({"known fault": self.hold_words} if self.hold_words else {}),
             **torus,
             **scale,
             **links,

@@ -153,6 +153,7 @@ class Topology(Model):
             "host_queue_bytes": host_queue_bytes(fabric),
             "coalesce_ns": round(fabric.coalesce_s * 1e9),
             "interrupt_period_ns": round(fabric.interrupt_period_s * 1e9),
+            "hold": _hold(fabric),
             "cpu": planned.cpu,
             **{what: str(path) for what, path in files.items()},
             **_routing(fabric, len(self.nodes)),
@@ -294,6 +295,17 @@ def _routing(fabric: EmulatedFabric, nodes: int) -> dict[str, object]:
     return {
         "segments": [segment] * torus.segments,
         "routes": [[torus.route(source, destination) for destination in range(nodes)] for source in range(nodes)],
+    }
+
+
+def _hold(fabric: EmulatedFabric) -> dict[str, object] | None:
+    """Return which last segments the switch holds: a size of messages is met where a packet more or less makes no difference."""
+    if not fabric.hold_s:
+        return None
+    return {
+        "message_bytes": fabric.hold_bytes,
+        "within_bytes": fabric.mtu,
+        "hold_ns": round(fabric.hold_s * 1e9),
     }
 
 

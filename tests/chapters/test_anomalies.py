@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from fabricbench.analysis import analyse
+from fabricbench.analysis.findings import Findings
+from fabricbench.analysis.findings.stages import Stage
 from fabricbench.analysis.findings.thresholds import ThresholdKind
 from fabricbench.chapters import anomalies
 from fabricbench.chapters.anomalies import AnomalyKind, CurveAnomaly
@@ -16,6 +19,8 @@ from fabricbench.report.figures import build
 from fabricbench.report.html import render_html
 from fabricbench.report.terminal import render_terminal
 from support.example_curves import findings_of, odd_findings
+from support.stamps import Stamped
+from support.synthetic_run import WAY, Noise, SyntheticCell, write_synthetic_run
 
 
 def test_slow_sizes_and_a_jump_are_named_with_what_lies_there(tmp_path: Path):
@@ -65,3 +70,45 @@ def test_many_anomalies_are_a_few_lines(tmp_path: Path):
     findings = findings_of(tmp_path / "run", lambda layer, size: odd.get((layer, size), 1.0))
     assert len(rows_of(findings, anomalies.NAME, CurveAnomaly)) > anomalies.MOST_LINES
     assert len(anomalies.CHAPTER.lines(findings)) == anomalies.MOST_LINES + 2
+
+
+HELD_NS = 200_000.0
+
+
+def stamped_curve(path: Path, held_stage: str, *, is_one_clock: bool = True) -> Findings:
+    """Ping-pongs with stages over sizes of which one takes longer in a stage, each way."""
+    cells = []
+    for size in (4096, 8192, 16384, 31744, 49152, 65536):
+        way = {**WAY, "wire": 8.5 * size}
+        way[held_stage] += HELD_NS if size == 31744 else 0.0
+        trip = {"net": 2.0 * sum(way.values())}
+        cells.append(SyntheticCell(Layer.TCP, Pattern.PINGPONG, size, trip, samples=40))
+        stamped = {"net": Stamped(way, way, apart_ns=0) if is_one_clock else Stamped(way, way)}
+        parameters: dict[str, str | int | float] = {"stages": "user"}
+        cells.append(
+            SyntheticCell(Layer.TCP, Pattern.PINGPONG, size, trip, parameters=parameters, stamped=stamped, samples=40)
+        )
+    return analyse([write_synthetic_run(path, cells=cells, blocks=8, noise=Noise(0.002, 0.01))])
+
+
+def test_a_hold_by_the_switch_is_named_as_a_delay_of_the_last_segment(tmp_path: Path):
+    findings = stamped_curve(tmp_path / "run", "switch")
+    (found,) = rows_of(findings, anomalies.NAME, CurveAnomaly)
+    assert (found.first_bytes, found.last_bytes, found.stage) == (31744, 31744, (Stage.SWITCH,))
+    assert found.stage_excess is not None
+    assert found.stage_excess.value == pytest.approx(2.0 * HELD_NS, rel=0.02)
+    line = anomalies.CHAPTER.lines(findings)[0]
+    assert "400 µs of it in switch: delay of the last segment" in line.replace("\N{NO-BREAK SPACE}", " ")
+    assert "Stage" in anomalies.CHAPTER.tables_with_rows(findings)[0][1].columns
+
+
+def test_what_takes_longer_elsewhere_is_placed_there(tmp_path: Path):
+    (found,) = rows_of(stamped_curve(tmp_path / "run", "return"), anomalies.NAME, CurveAnomaly)
+    assert found.stage == (Stage.RETURN,)
+
+
+def test_between_hosts_with_clocks_of_their_own_it_is_all_of_the_fabric(tmp_path: Path):
+    findings = stamped_curve(tmp_path / "run", "switch", is_one_clock=False)
+    (found,) = rows_of(findings, anomalies.NAME, CurveAnomaly)
+    assert found.stage == (Stage.DRIVER, Stage.WIRE, Stage.SWITCH)
+    assert "last segment" not in anomalies.CHAPTER.lines(findings)[0]

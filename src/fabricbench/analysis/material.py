@@ -9,6 +9,7 @@ from functools import cached_property
 from fabricbench.analysis.curves import CurveWithAnomalies, curves_with_anomalies
 from fabricbench.analysis.findings import (
     Caution,
+    CellKey,
     Comparison,
     Distribution,
     LadderStep,
@@ -19,6 +20,7 @@ from fabricbench.analysis.findings import (
 from fabricbench.analysis.findings.trend import Trend
 from fabricbench.analysis.measured import CellMeasured, Side
 from fabricbench.analysis.pairing import Pairing
+from fabricbench.analysis.stages import StagesOfCell, read_stages
 from fabricbench.analysis.wording import named_cell, percent
 from fabricbench.quantity import count
 from fabricbench.record.decision_table import DecisionTable
@@ -45,6 +47,11 @@ class Material:
     decision: DecisionTable | None = None
     maps: Sequence[NetworkMap] = ()
     trend: Trend | None = None
+
+    @cached_property
+    def stages(self) -> Mapping[str, Mapping[CellKey, StagesOfCell]]:
+        """The stages of each side whose messages were stamped, by the side's name and the key of the cell without stamps."""
+        return {side.name: read_stages(side) for side in self.sides if side.stamped}
 
     @cached_property
     def curves(self) -> tuple[CurveWithAnomalies, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,6 +115,47 @@ def stage_effect(
     """Return how much longer a stage of one test is in B than in A, over the blocks that both have; None where neither has it."""
     grown = _grown(_medians(*a), _medians(*b), confidence)
     return next((found for which, is_between, found in grown if which == parts and not is_between), None)
+
+
+def stage_of_excess(
+    side: Side,
+    stages: Mapping[CellKey, StagesOfCell],
+    keys: Sequence[CellKey],
+    around: tuple[CellKey, CellKey],
+    confidence: float,
+) -> tuple[Parts, Interval] | None:
+    """Return the stage in which some sizes take longer than the line between those on either side says, and by how much, ns.
+
+    It is the one that grew most, both ways together, in the mean of the sizes; None where a size was not stamped, where no growth
+    is shown, or where it is less than half of what all stages grew by.
+    """
+    cells = [stages.get(key) for key in (*keys, *around)]
+    if any(cell is None for cell in cells):
+        return None
+    *inside, below, above = [_both_ways_of(side, cell) for cell in cells if cell is not None]
+    low, high = (one.message_bytes for one in around)
+    grew: dict[Parts, Floats] = {}
+    for parts in set(below).intersection(above, *inside):
+        lines = [
+            below[parts] + (key.message_bytes - low) / (high - low) * (above[parts] - below[parts]) for key in keys
+        ]
+        grew[parts] = np.mean([one[parts] - line for one, line in zip(inside, lines, strict=True)], axis=0)
+    found = {parts: over_launches(values, confidence) for parts, values in grew.items()}
+    told = {parts: one for parts, one in found.items() if one is not None and one.low is not None and one.low > 0.0}
+    if not told:
+        return None
+    most = max(told, key=lambda parts: told[parts].value)
+    all_of_them = sum(max(one.value, 0.0) for one in found.values() if one is not None)
+    return (most, told[most]) if told[most].value >= all_of_them / 2.0 else None
+
+
+def _both_ways_of(side: Side, cell: StagesOfCell) -> dict[Parts, Floats]:
+    """Return the median of each stage over the whole round trip, by launch of the side."""
+    found: dict[Parts, Floats] = {}
+    for index, launch in cell.launches.items():
+        for parts, values in both_ways(launch).items():
+            found.setdefault(parts, np.full(len(side.blocks), np.nan))[index] = float(np.median(values))
+    return found
 
 
 Read = tuple[Side, Mapping[CellKey, StagesOfCell]]

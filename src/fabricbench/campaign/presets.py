@@ -216,6 +216,27 @@ EXPLAIN = Campaign(
 )
 """Messages of 8 KiB are stamped in turn alone: of several frames each, bursts would be of mere frames."""
 
+SWITCH = Campaign(
+    name="switch",
+    description="what the switch is: line rate, store-and-forward or cut-through, delay: stamped messages, and streams",
+    blocks=8,
+    unfit="leave out",
+    experiments=(
+        Experiment(
+            layers=(Layer.UDP,),
+            pattern=Pattern.PINGPONG,
+            message_bytes=(64, 256, 512, 1024, 1472, 4000),
+            stages=True,
+            maximum_seconds=STAGED_SECONDS,
+            minimum_seconds=STAGED_SECONDS,
+            warmup_samples=20,
+        ),
+        experiment((Layer.UDP,), Pattern.STREAM, (1472, 4000), WINDOWS_SECONDS),
+        experiment((Layer.TCP,), Pattern.STREAM, (64 * KIB,), WINDOWS_SECONDS),
+    ),
+)
+"""4000 B are one frame wherever the MTU is 4092 or more, and in fragments elsewhere."""
+
 PRESETS = {
     campaign.name: campaign
     for campaign in (
@@ -228,6 +249,7 @@ PRESETS = {
         MAP,
         ONE_WAY,
         EXPLAIN,
+        SWITCH,
         rdma_campaign(),
         NPB,
         applications_campaign(),

@@ -26,8 +26,10 @@ from fabricbench.chapters import (
     pacing,
     rdma,
     stages,
+    switches,
     topologies,
     trend,
+    what_if,
     workloads,
 )
 from fabricbench.chapters.chapter import Chapter
@@ -44,6 +46,8 @@ CHAPTERS: tuple[Chapter, ...] = (
     loggops.CHAPTER,
     stages.CHAPTER,
     costs.CHAPTER,
+    switches.CHAPTER,
+    what_if.CHAPTER,
     topologies.CHAPTER,
     congestion.CHAPTER,
     rdma.CHAPTER,

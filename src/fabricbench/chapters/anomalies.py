@@ -10,13 +10,16 @@ import numpy as np
 
 from fabricbench.analysis.curves import MeasuredCurve, plain
 from fabricbench.analysis.findings import CellKey, CellSummary, Findings, Interval
+from fabricbench.analysis.findings.stages import Stage
 from fabricbench.analysis.findings.thresholds import Threshold, ThresholdKind
 from fabricbench.analysis.headline import sizes_inside
 from fabricbench.analysis.material import Material
+from fabricbench.analysis.stage_rows import stage_of_excess
 from fabricbench.analysis.summary import geometric_mean
 from fabricbench.analysis.thresholds import thresholds_between
 from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, Records, Rows
-from fabricbench.model import Model
+from fabricbench.model import Metric, Model
+from fabricbench.quantity import enumeration
 from fabricbench.report.drawing.axes import HAS_INTERVAL, colour_channel, plotted_size, size_channel, value_channel
 from fabricbench.report.drawing.figure import (
     MEDIAN,
@@ -38,6 +41,7 @@ from fabricbench.report.words import (
     share_interval_words,
     share_words,
     size_words,
+    value_words,
 )
 from fabricbench.statistics.curves import Anomaly, number_of_tests
 from fabricbench.table import table
@@ -82,7 +86,8 @@ class CurveAnomaly(Model):
     somewhere between `above_bytes` and `below_bytes`. `excess` is by how much time is longer, relative (0.1: 10 %), of a drift from
     the first launch to the last; `value` what was measured at `last_bytes` (`first_bytes` of a drop), in the metric's unit.
     `slow_launches` are those in the slower group. `p_value` is corrected over all `tests`. `coincides` is what changes by
-    design in that range, `to_measure` are sizes that would show where in it the anomaly lies.
+    design in that range, `to_measure` are sizes that would show where in it the anomaly lies. Where messages were stamped `stage`
+    is the one in which slow sizes take longer, by `stage_excess` (ns, there and back).
     """
 
     fabric: str
@@ -100,6 +105,8 @@ class CurveAnomaly(Model):
     tests: int
     coincides: tuple[Threshold, ...]
     to_measure: tuple[int, ...]
+    stage: tuple[Stage, ...] = ()
+    stage_excess: Interval | None = None
 
 
 ROWS = Rows(NAME, CurveAnomaly)
@@ -109,17 +116,19 @@ def find(material: Material) -> Found:
     """Return the anomalies of every curve, the one that costs most first."""
     found = any(anomalies for _, anomalies in material.curves)
     tests = number_of_tests([plain(curve) for curve, _ in material.curves]) if found else 0
-    rows = [_row(curve, one, tests, material.confidence) for curve, anomalies in material.curves for one in anomalies]
+    rows = [_row(material, curve, one, tests) for curve, anomalies in material.curves for one in anomalies]
     return {NAME: tuple(sorted(rows, key=lambda row: -abs(row.excess.value)))}
 
 
-def _row(curve: MeasuredCurve, one: Anomaly, tests: int, confidence: float) -> CurveAnomaly:
+def _row(material: Material, curve: MeasuredCurve, one: Anomaly, tests: int) -> CurveAnomaly:
+    confidence = material.confidence
     sizes = [int(size) for size in curve.sizes]
     kind = AnomalyKind(one.kind.value)
     above, below = (
         (one.first, one.last) if kind in BETWEEN else (max(one.first - 1, 0), min(one.last + 1, len(sizes) - 1))
     )
     shown = curve.cells[one.first if kind is AnomalyKind.DROP else one.last]
+    stage = _stage(material, curve, one) if kind is AnomalyKind.SLOW else None
     logs = np.array(one.of_launches)
     ratio = geometric_mean(logs, confidence) if logs.size else None
     launches = int(np.count_nonzero(~np.isnan(shown.launch_values)))
@@ -142,8 +151,20 @@ def _row(curve: MeasuredCurve, one: Anomaly, tests: int, confidence: float) -> C
             for low, high in (((one.first, one.last),) if kind in BETWEEN else ((above, one.first), (one.last, below)))
             for size in sizes_inside(sizes[low], sizes[high])
         ),
+        stage=() if stage is None else stage[0],
+        stage_excess=None if stage is None else stage[1],
         coincides=thresholds_between(curve, sizes[above], sizes[one.last if kind not in BETWEEN else below]),
     )
+
+
+def _stage(material: Material, curve: MeasuredCurve, one: Anomaly) -> tuple[tuple[Stage, ...], Interval] | None:
+    """Return the stage in which slow sizes take longer than those on either side say; None where stamps do not tell."""
+    stages = material.stages.get(curve.side.name)
+    if stages is None:
+        return None
+    keys = [cell.key for cell in curve.cells]
+    around = keys[one.first - 1], keys[one.last + 1]
+    return stage_of_excess(curve.side, stages, keys[one.first : one.last + 1], around, material.confidence)
 
 
 def _share(ratio: Interval) -> Interval:
@@ -169,6 +190,16 @@ def _threshold(one: Threshold) -> str:
     else:
         what = THRESHOLD_WORDS[one.kind]
     return f"{what} ({size_words(one.bytes)})"
+
+
+def _stage_words(one: CurveAnomaly) -> str:
+    """Return where slow sizes take longer: `400 µs in the switch: delay of the last segment`."""
+    if one.stage_excess is None:
+        return ""
+    # What a row of the switch tells is the last frame's of a message, beside what links and frames before it take.
+    named = ": delay of the last segment" if one.stage == (Stage.SWITCH,) else ""
+    stage = enumeration([each.value for each in one.stage])
+    return f"{value_words(Metric.ROUND_TRIP_TIME, one.stage_excess.value)} of it in {stage}{named}"
 
 
 def _sizes(one: CurveAnomaly) -> str:
@@ -201,14 +232,17 @@ def tables(findings: Findings) -> NamedTables:
             _by(one),
             interval_words(one.key.metric, one.value),
             ", ".join(map(_threshold, one.coincides)),
+            _stage_words(one),
             p_words(one.p_value),
             f"{one.launches}",
         )
         for one in found[:MOST_ROWS]
     ]
-    columns = ("Curve", "Fabric", "What", "By", "Measured", "There lies", "p", "Launches")
+    columns = ("Curve", "Fabric", "What", "By", "Measured", "There lies", "Stage", "p", "Launches")
     title = "" if len(found) <= MOST_ROWS else f"the {MOST_ROWS} largest of {len(found)}"
-    made = table(columns, rows, (3, 4, 6, 7), spare=("Launches", "p", "Measured"), result="By")
+    made = table(columns, rows, (3, 4, 7, 8), spare=("Launches", "p", "Measured"), result="By")
+    if not any(one.stage for one in found):
+        made = made.without(columns.index("Stage"))
     if not any(one.coincides for one in found):
         made = made.without(columns.index("There lies"))
     return [(title, made.without(1) if len(findings.fabrics) == 1 else made)]
@@ -246,7 +280,8 @@ def _line(one: CurveAnomaly, *, with_fabric: bool) -> str:
         AnomalyKind.DRIFT: f"at {_sizes(one)}, and there alone, time {changes} by {by} from the first launch to the last",
     }[one.kind]
     there = f"; there lies {' and '.join(map(_threshold, one.coincides))}" if one.coincides else ""
-    return f"{curve}: {told}{there}."
+    stage = f"; {_stage_words(one)}" if one.stage else ""
+    return f"{curve}: {told}{stage}{there}."
 
 
 def records(findings: Findings) -> Records:
@@ -255,6 +290,7 @@ def records(findings: Findings) -> Records:
         NAME: [
             one.model_dump(mode="json")
             | {
+                "stage": [each.value for each in one.stage],
                 "coincides": [each.kind.value for each in one.coincides],
                 "coincides_bytes": [each.bytes for each in one.coincides],
             }

@@ -1,0 +1,349 @@
+"""What the switch of a fabric is, from measurements: line rate, whether it stores frames, delay, and how much its ports hold.
+
+*Line rate*: that of the fastest stream, times what its frames take on the wire over what they carry (`testbed.wire`; framing is
+what the testbed says of the link, its rate is not looked at).
+*Forwarding*: a frame that is stored is serialised on each link, one that is passed on at once is so once. So the time of messages
+that one frame holds grows by 2 or by 1 times 8/rate for each byte on the wire. Beyond one frame both pipeline and nothing is told
+from slopes. Stamps at both ends (`stages`) tell the time between hosts, in which their copying is not; half of round trips has it.
+*Delay*: what is left of that time. *Buffer*: a burst from a link of rate I into one of rate O < I makes a queue of
+(k - 1) (1 - O/I) frames before its k-th one: drop-tail loses the first one that finds no room.
+
+Of each launch the lower quartile of its messages is taken where stamps tell it: what a busy host or a late switch adds is above.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from fabricbench.analysis.cell_parts import Keys
+from fabricbench.analysis.findings import CellKey, Interval, is_basic
+from fabricbench.analysis.findings.switches import (
+    Buffer,
+    FabricSwitch,
+    Forwarding,
+    FrameDifference,
+    Lacking,
+    Seen,
+)
+from fabricbench.analysis.instrument import impossible
+from fabricbench.analysis.measured import CellMeasured, Side
+from fabricbench.analysis.stages import StagesOfCell
+from fabricbench.analysis.summary import over_launches
+from fabricbench.model import Layer, Pattern
+from fabricbench.patterns import PATTERNS
+from fabricbench.testbed.wire import (
+    ETHERNET_HEADER_BYTES,
+    IP_HEADER_BYTES,
+    TCP_HEADER_BYTES,
+    Wire,
+    datagram_frames,
+)
+
+Floats = NDArray[np.float64]
+Stages = Mapping[CellKey, StagesOfCell]
+
+DATAGRAMS = (Layer.FRAME, Layer.IP, Layer.UDP)
+"""Layers whose messages are frames as they are."""
+LOWER = 0.25
+FEWEST_STAMPED = 3
+FEWEST_SIZES = 5
+"""Of a curve of whole round trips: hosts, which are in it, are no straight line."""
+SAME_RATE = 0.05
+"""Lines whose rates differ by no more are alike: what else differs is not the rate's."""
+UNIT = Wire(line_rate_bit_s=1.0)
+
+
+def wire_of(side: Side) -> Wire:
+    """Return the framing of a side's links, Ethernet's where the testbed says none; its rate means nothing."""
+    return (side.fabric.wire or UNIT).model_copy(update={"line_rate_bit_s": 1.0})
+
+
+def frames_of(side: Side, layer: Layer, message_bytes: int) -> list[int]:
+    """Return what each frame of a message takes on the wire, bytes."""
+    wire, mtu = wire_of(side), side.fabric.mtu
+    if layer in (Layer.TCP, Layer.MPI):
+        segment = mtu - IP_HEADER_BYTES - TCP_HEADER_BYTES
+        full, rest = divmod(message_bytes, segment)
+        sizes = [segment] * full + ([rest] if rest or not full else [])
+        return [wire.wire_bytes(size + IP_HEADER_BYTES + TCP_HEADER_BYTES + ETHERNET_HEADER_BYTES) for size in sizes]
+    return [wire.wire_bytes(frame) for frame in datagram_frames(layer, message_bytes, mtu)]
+
+
+def serialised_bytes(frames: Sequence[int], forwarding: Forwarding) -> int:
+    """Return how many bytes' time passes until the last frame of a message is there: links work side by side on its frames."""
+    return sum(frames) + (max(frames) if forwarding is Forwarding.STORED else 0)
+
+
+@dataclass(frozen=True)
+class LineRate:
+    """A line rate, bit/s, by launch (NaN: none), and the stream that shows it."""
+
+    key: CellKey
+    of_launches: Floats
+
+
+def line_rate(side: Side, members: tuple[int, ...] | None = ()) -> LineRate | None:
+    """Return the rate of the fastest stream between some members, with what its frames take on the wire; None without any.
+
+    No `members` are the first two ranks, None any.
+    """
+    found = []
+    for key, cell in side.cells.items():
+        if key.pattern is not Pattern.STREAM or key.layer in (Layer.MEMORY, Layer.RDMA) or key.congestor is not None:
+            continue
+        if (members is not None and key.members != members) or impossible(side, cell) is not None:
+            continue
+        share = wire_of(side).payload_rate_bit_s(key.layer, key.message_bytes, side.fabric.mtu)
+        if share and not np.isnan(cell.launch_values).all():
+            rates = np.where(cell.launch_values > 0, cell.launch_values, np.nan) / share
+            found.append(LineRate(key, rates))
+    return max(found, key=lambda one: float(np.nanmedian(one.of_launches)), default=None)
+
+
+@dataclass(frozen=True)
+class FrameTimes:
+    """The times of messages that one frame holds, one way in ns, of shape (sizes, launches), over their bytes on the wire."""
+
+    key: CellKey
+    seen: Seen
+    sizes: tuple[int, ...]
+    wire_bytes: Floats
+    times: Floats
+
+
+def frame_times(side: Side, stages: Stages) -> FrameTimes | None:
+    """Return the curve that tells most of the path of frames: by stamps where there are some, else of whole round trips."""
+    stamped = {
+        key: np.array([_between(cell, index) for index in range(len(side.blocks))]) for key, cell in stages.items()
+    }
+    whole = {
+        key: cell.launch_values / 2.0
+        for key, cell in side.cells.items()
+        if key.pattern is Pattern.PINGPONG and key.layer in DATAGRAMS and is_basic(key) and _is_sane(side, cell)
+    }
+    for seen, cells, fewest in (
+        (Seen.BETWEEN_HOSTS, stamped, FEWEST_STAMPED),
+        (Seen.ROUND_TRIPS, whole, FEWEST_SIZES),
+    ):
+        curves = [_curve(side, seen, key, group) for key, group in _by_curve(cells).items()]
+        best = max(curves, key=lambda one: (len(one.sizes), one.key.layer in DATAGRAMS), default=None)
+        if best is not None and len(best.sizes) >= fewest:
+            return best
+    return None
+
+
+def _is_sane(side: Side, cell: CellMeasured) -> bool:
+    return impossible(side, cell) is None
+
+
+def _between(cell: StagesOfCell, index: int) -> float:
+    """Return what of a launch's messages passes between the hosts one way, ns."""
+    launch = cell.launches.get(index)
+    return float("nan") if launch is None else float(np.quantile(launch.between, LOWER)) / 2.0
+
+
+def _by_curve(cells: Mapping[CellKey, Floats]) -> dict[CellKey, dict[CellKey, Floats]]:
+    found: dict[CellKey, dict[CellKey, Floats]] = defaultdict(dict)
+    for key, values in cells.items():
+        found[key.curve][key] = values
+    return found
+
+
+def _curve(side: Side, seen: Seen, key: CellKey, cells: Mapping[CellKey, Floats]) -> FrameTimes:
+    """Return those of a curve's sizes that one frame holds, each length of a frame once."""
+    chosen: dict[int, CellKey] = {}
+    for one in sorted(cells, key=lambda one: one.message_bytes):
+        frames = frames_of(side, one.layer, one.message_bytes)
+        if len(frames) == 1 and one.message_bytes:
+            chosen.setdefault(frames[0], one)
+    times = np.stack([cells[one] for one in chosen.values()]) if chosen else np.empty((0, len(side.blocks)))
+    return FrameTimes(
+        key, seen, tuple(one.message_bytes for one in chosen.values()), np.array(list(chosen), np.float64), times
+    )
+
+
+def fabric_switch(side: Side, stages: Stages, confidence: float) -> FabricSwitch | None:
+    """Return what is known of a side's switch; None where nothing that tells of it was measured."""
+    times, bursts = frame_times(side, stages), _bursts(side)
+    if times is None and not bursts:
+        return None
+    rate = line_rate(side)
+    lacking: dict[str, Lacking] = {}
+    count = forwarding = delay = None
+    if rate is None:
+        lacking["line rate"] = lacking["forwarding"] = Lacking.RATE
+    elif times is None:
+        lacking["forwarding"] = Lacking.SIZES
+    else:
+        count = over_launches(serialisations(times, rate), confidence)
+        forwarding, lack = forwarding_of(count)
+        if lack is not None:
+            lacking["forwarding"] = lack
+        if forwarding is not None:
+            delay = _not_below_0(over_launches(delays(times, rate, forwarding), confidence))
+    buffer, to_measure, lack = _buffer(side, rate, bursts)
+    if lack is not None:
+        lacking["buffer"] = lack
+    return FabricSwitch(
+        fabric=side.name,
+        key=None if times is None else times.key,
+        seen=None if times is None else times.seen,
+        launches=len(side.blocks),
+        sizes=() if times is None else times.sizes,
+        line_rate_bit_s=None if rate is None else over_launches(rate.of_launches, confidence),
+        rate_key=None if rate is None else rate.key,
+        serialisations=_not_below_0(count),
+        forwarding=forwarding,
+        delay_ns=delay,
+        buffer=buffer,
+        to_measure=to_measure,
+        lacking=lacking,
+    )
+
+
+def serialisations(times: FrameTimes, rate: LineRate) -> Floats:
+    """Return how many times a frame is serialised on its way, by launch: the slope of its time against the rate's."""
+    centred = times.wire_bytes - times.wire_bytes.mean()
+    slopes = centred @ times.times / np.sum(centred**2)
+    return np.asarray(slopes * rate.of_launches / 8e9, dtype=np.float64)
+
+
+HALFWAY = 1.5
+"""Serialisations: nearer to 2 is stored, nearer to 1 passed on at once."""
+
+
+def forwarding_of(count: Interval | None) -> tuple[Forwarding | None, Lacking | None]:
+    """Return how frames are forwarded by the serialisations that they have, or why that is not told."""
+    if count is None or count.low is None or count.high is None:
+        return None, Lacking.LAUNCHES
+    if count.low > HALFWAY:
+        return Forwarding.STORED, None
+    if count.high < HALFWAY:
+        return Forwarding.AT_ONCE, None
+    return None, Lacking.UNDECIDED
+
+
+def delays(times: FrameTimes, rate: LineRate, forwarding: Forwarding) -> Floats:
+    """Return what a frame takes one way beside serialisation, ns, by launch."""
+    bytes_of = np.array([serialised_bytes([int(one)], forwarding) for one in times.wire_bytes], dtype=np.float64)
+    beside = times.times - 8e9 * bytes_of[:, None] / rate.of_launches
+    return np.asarray(beside.mean(axis=0), dtype=np.float64)
+
+
+def _not_below_0(one: Interval | None) -> Interval | None:
+    if one is None:
+        return None
+    low, high = (None if end is None else max(end, 0.0) for end in (one.low, one.high))
+    return Interval(value=max(one.value, 0.0), low=low, high=high)
+
+
+Bursts = Mapping[int, tuple[int, int]]
+"""Messages of a burst -> bursts that were lost, and bursts."""
+
+
+def _bursts(side: Side) -> Mapping[CellKey, Bursts]:
+    """Return the bursts of a side over datagrams, by what they have in common: how many were not answered in whole.
+
+    A cell of which every burst was lost has no value and is no cell of the side: its record tells.
+    """
+    found: dict[CellKey, dict[int, tuple[int, int]]] = defaultdict(dict)
+    for run in side.runs:
+        keys = Keys(run)
+        rows = run.cells().filter(
+            pl.col("fabric").cast(pl.String) == side.fabric.name,
+            pl.col("is_valid"),
+            pl.col("pattern").cast(pl.String) == Pattern.BURST.value,
+            pl.col("layer").cast(pl.String).is_in([one.value for one in DATAGRAMS]),
+            pl.col("metric").is_not_null(),
+        )
+        for row in rows.iter_rows(named=True):
+            key = keys.of(row)
+            usual = PATTERNS[Pattern.BURST].parameters["messages"].default
+            messages = int(dict(key.parameters).get("messages", usual))
+            frames = len(frames_of(side, key.layer, key.message_bytes))
+            if not row["sent"] or frames != 1:
+                continue
+            others = tuple(one for one in key.parameters if one[0] != "messages")
+            group = found[key.model_copy(update={"parameters": others})]
+            lost, bursts = group.get(messages, (0, 0))
+            group[messages] = (lost + (row["lost"] or 0), bursts + row["sent"] // messages)
+    return found
+
+
+MOST_BETWEEN = 8
+"""Bursts that are told to be measured next between the longest that came and the shortest that did not."""
+
+
+def _buffer(
+    side: Side, rate: LineRate | None, bursts: Mapping[CellKey, Bursts]
+) -> tuple[Buffer | None, tuple[int, ...], Lacking | None]:
+    """Return what the port of the first two ranks' receiver holds, which bursts would tell more, and why it is not told."""
+    if not bursts:
+        return None, (), Lacking.NO_BURSTS
+    sender = line_rate(side, None)
+    if rate is None or sender is None:
+        return None, (), Lacking.RATE
+    ratio = float(np.nanmedian(rate.of_launches) / np.nanmedian(sender.of_launches))
+    if ratio > 1.0 - SAME_RATE:
+        return None, (), Lacking.FASTER_SENDER
+    key, group = max(bursts.items(), key=lambda one: len(one[1]))
+    lossy = min((messages for messages, (lost, _) in group.items() if lost), default=None)
+    lossless = max(
+        (one for one, (lost, _) in group.items() if not lost and (lossy is None or one < lossy)), default=None
+    )
+    if lossy is None:
+        return None, (2 * max(group),), Lacking.NO_LOSS
+    if lossless is None:
+        return None, (max(1, min(group) // 2),), Lacking.ALL_LOST
+    (frame,) = frames_of(side, key.layer, key.message_bytes)
+    low, high = (frame * (1.0 + (messages - 1) * (1.0 - ratio)) for messages in (lossless, lossy))
+    told = Buffer(
+        frame_bytes=frame,
+        lossless=lossless,
+        lossy=lossy,
+        low_bytes=low,
+        high_bytes=high,
+        frames_low=int(low // frame),
+        frames_high=int(np.ceil(high / frame)) - 1,
+        ratio=ratio,
+    )
+    between = np.unique(np.linspace(lossless, lossy, MOST_BETWEEN + 2).round().astype(int))[1:-1]
+    return told, tuple(int(one) for one in between), None
+
+
+def frame_differences(a: tuple[Side, Stages], b: tuple[Side, Stages], confidence: float) -> Iterator[FrameDifference]:
+    """Yield how much longer frames take on one side than on another of the same line rate: the smallest and the largest.
+
+    Of sides of the same blocks. Where one has no switch, it is what the switch of the other adds.
+    """
+    (side_a, _), (side_b, _) = a, b
+    times = [frame_times(side, stages) for side, stages in (a, b)]
+    rates = [line_rate(side) for side in (side_a, side_b)]
+    of_a, of_b = times
+    if of_a is None or of_b is None or of_a.seen is not of_b.seen or of_a.key != of_b.key:
+        return
+    if rates[0] is None or rates[1] is None:
+        return
+    apart = float(np.nanmedian(rates[1].of_launches) / np.nanmedian(rates[0].of_launches))
+    shared = [block for block in side_a.blocks if block in side_b.blocks]
+    sizes = [size for size in of_a.sizes if size in of_b.sizes]
+    if abs(np.log(apart)) > SAME_RATE or not shared or not sizes:
+        return
+    for size in dict.fromkeys((sizes[0], sizes[-1])):
+        rows = [one.times[one.sizes.index(size)] for one in (of_a, of_b)]
+        at_a, at_b = ([side.blocks.index(block) for block in shared] for side in (side_a, side_b))
+        difference = over_launches(rows[1][at_b] - rows[0][at_a], confidence)
+        if difference is not None:
+            yield FrameDifference(
+                fabric_a=side_a.name,
+                fabric_b=side_b.name,
+                key=of_a.key.model_copy(update={"message_bytes": size}),
+                seen=of_a.seen,
+                difference=difference,
+            )

@@ -2,8 +2,10 @@
 
 Two fabrics of one lab are alike but for their delay. The rate is that of 1/G, set against what TCP may carry at the rate that was
 told; the delay is the difference of both fabrics' L + 2o, for hosts are in both (a busy host takes longer to wake from a longer
-sleep: the fastest round trips beside it have none of that). Curves of ping-pong and exchange say how far sizes
-are off that were left out and predicted. Prints the table of docs/explain.md, with the load of the machine.
+sleep). What else a launch may be told by (its lower quartile, tenth, fastest round trip) stands beside. Curves of ping-pong and
+exchange say how far sizes are off that were left out and predicted. A broadcast of four ranks over MPI is predicted from its
+ping-pongs alone: MPICH's binomial tree of four is two messages one after the other (rank 0 to 2, then 2 to 3, while 0 sends to 1),
+2 T(s) with T half a round trip. Prints the tables of docs/explain.md, with the load of the machine.
 """
 
 from __future__ import annotations
@@ -15,20 +17,29 @@ import sys
 import tempfile
 from pathlib import Path
 
+import numpy as np
+import polars as pl
+
 from fabricbench.analysis import analyse
+from fabricbench.analysis.cell_parts import Keys
+from fabricbench.analysis.curves import measured_curves
 from fabricbench.analysis.findings import Findings, Interval
 from fabricbench.analysis.findings.loggops import CurveFit, FitOf, LogGops
+from fabricbench.analysis.measured import Side
 from fabricbench.analysis.sides import read_sides
 from fabricbench.chapters.chapter import rows_of
 from fabricbench.chapters.loggops import FITS, NAME
 from fabricbench.model import Layer, Pattern
+from fabricbench.record.launch import scan_samples
 from fabricbench.record.store import Run
+from fabricbench.statistics.segments import predicted
 
 LAB = "curves-loggops"
 RATE_BIT_S = 200e6
 NEAR_NS, FAR_NS = 100e3, 2_100e3
 """Of a link; a path has two."""
 LARGEST = 131072
+QUANTILES = {"the medians": 0.5, "the lower quartiles": 0.25, "the tenths": 0.1, "the fastest": 0.0}
 CAMPAIGN = """
 [campaign]
 name = "loggops"
@@ -44,6 +55,19 @@ maximum_seconds = 0.3
 layers = ["tcp"]
 pattern = "exchange"
 message_bytes = [64, 256, 512, 1024, 1448, 2048, 2896, 4096, 8192, 16384, 32768, 65536, 131072]
+maximum_seconds = 0.3
+
+[[experiment]]
+layers = ["mpi"]
+pattern = "pingpong"
+message_bytes = [64, 512, 2048, 4096, 8192, 16384, 32768, 65536]
+maximum_seconds = 0.3
+
+[[experiment]]
+layers = ["mpi"]
+pattern = "bcast"
+ranks = 4
+message_bytes = [128, 1024, 6144, 24576, 49152]
 maximum_seconds = 0.3
 
 [[experiment]]
@@ -67,7 +91,7 @@ def measure(output: Path, blocks: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         campaign = Path(folder) / "loggops.toml"
         campaign.write_text(CAMPAIGN.format(blocks=blocks))
-        fabricbench("lab", "up", LAB, "--nodes", "2", "--fabric", fabrics[0], "--fabric", fabrics[1])
+        fabricbench("lab", "up", LAB, "--nodes", "4", "--fabric", fabrics[0], "--fabric", fabrics[1])
         try:
             fabricbench("run", str(campaign), "--testbed", f"lab:{LAB}", "-o", str(output))
         finally:
@@ -91,24 +115,52 @@ def show(run: Run, findings: Findings) -> None:
         f"| delay, far less near | {wanted / 1e3:.0f} µs | {delay.value / 1e3:.0f} µs "
         f"({(delay.low or 0) / 1e3:.0f} to {(delay.high or 0) / 1e3:.0f}) | {delay.value / wanted - 1:+.1%} |"
     )
-    fastest = fastest_ns(run, "far") - fastest_ns(run, "near")
-    print(
-        f"| the same by the fastest round trips | {wanted / 1e3:.0f} µs | {fastest / 1e3:.0f} µs | {fastest / wanted - 1:+.1%} |"
-    )
+    sides = {side.name: side for side in read_sides([run])}
+    for words, quantile in QUANTILES.items():
+        far, near = (one_way_ns(run, sides[name], quantile) for name in ("far", "near"))
+        shown = far - near
+        both = f"{wanted / 1e3:.0f} µs | {shown / 1e3:.0f} µs | {shown / wanted - 1:+.1%}"
+        print(f"| the same of 64 B by {words} of launches | {both} |")
     for fit in rows_of(findings, FITS, CurveFit):
         if fit.of is not FitOf.STREAMED and fit.typical_misfit is not None and fit.worst_misfit is not None:
             what = f"{fit.key.pattern} of {fit.fabric}, {fit.left_out} sizes left out"
             print(f"| {what} | | | {fit.typical_misfit:.1%} in the median, {fit.worst_misfit:.1%} at worst |")
 
 
-def fastest_ns(run: Run, fabric: str) -> float:
-    """Return half of the fastest round trip of the smallest message."""
-    (side,) = (side for side in read_sides([run]) if side.name == fabric)
-    smallest = min(
-        (cell for key, cell in side.cells.items() if key.pattern is Pattern.PINGPONG),
-        key=lambda cell: cell.key.message_bytes,
+def one_way_ns(run: Run, side: Side, quantile: float) -> float:
+    """Return half of a round trip of the smallest message over tcp: a quantile of each launch, of these the median."""
+    key = min(
+        (key for key in side.cells if (key.layer, key.pattern) == (Layer.TCP, Pattern.PINGPONG)),
+        key=lambda key: key.message_bytes,
     )
-    return float(smallest.pooled[0]) / 2.0
+    numbers = {
+        (str(row["launch_id"]), int(row["cell"]))
+        for row in run.cells().iter_rows(named=True)
+        if row["fabric"] == side.fabric.name and row["status"] == "done" and Keys(run).of(row) == key
+    }
+    found = []
+    for launch in side.launches:
+        samples = scan_samples(launch.directory).collect()
+        for launch_id, cell in numbers:
+            if launch_id == launch.launch_id:
+                times = samples.filter(pl.col("cell") == cell, pl.col("phase").cast(pl.String) == "measured")["time_ns"]
+                found.append(float(np.quantile(times.to_numpy(), quantile)) / 2.0)
+    return float(np.median(found))
+
+
+def show_broadcasts(run: Run) -> None:
+    """Print how far a broadcast of four ranks is from two messages one after the other, of sizes that no ping-pong had."""
+    print("\n| broadcast of 4 ranks over mpi | message | predicted, 2 T(s) | measured | off |")
+    print("| --- | --: | --: | --: | --: |")
+    for side in read_sides([run]):
+        (curve,) = (one for one in measured_curves(side, {Pattern.PINGPONG}) if one.key.layer is Layer.MPI)
+        for key, cell in side.cells.items():
+            if key.pattern is Pattern.BCAST:
+                wanted = np.array([float(key.message_bytes)])
+                told = 2.0 * float(np.exp(predicted(curve.sizes, curve.log_times - np.log(2.0), wanted))[0])
+                found = float(np.nanmedian(cell.launch_values))
+                both = f"{told / 1e3:.0f} µs | {found / 1e3:.0f} µs | {told / found - 1:+.1%}"
+                print(f"| {side.name} | {key.message_bytes} B | {both} |")
 
 
 def difference(far: LogGops, near: LogGops) -> Interval:
@@ -130,6 +182,7 @@ def main() -> None:
             measure(output, options.blocks)
         run = Run.open(output)
         show(run, analyse([run]))
+        show_broadcasts(run)
     print(f"\nload average {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
 
 

@@ -49,6 +49,8 @@ PREDICTED = (
 
 
 def measured(campaign: Campaign, fabrics: Sequence[str], nodes: int, output: Path) -> Findings:
+    if (output / "manifest.json").exists():  # of a benchmark before, to be shown again
+        return analyse([Run.open(output)])
     venue = OwnLab(nodes=nodes, fabrics=tuple(parse_fabric(one) for one in fabrics))
     plan = plan_run(campaign, venue.testbed(), seed=1)
     start_run(output, campaign, venue, plan, notify=lambda _: None)
@@ -80,34 +82,51 @@ def cable_like(fabric: EmulatedFabric) -> str:
     )
 
 
+COLUMNS = (
+    "fabric",
+    "line rate, Mbit/s",
+    "off",
+    "serialised",
+    "forwards",
+    "as told",
+    "beside, µs",
+    "told",
+    "off, µs",
+    "less a cable's, µs",
+    "told",
+    "off, µs",
+)
+
+
 def show_switches(fabrics: Sequence[str], blocks: int, folder: Path) -> None:
-    print(
-        "| fabric | line rate, Gbit/s | off | serialised | forwards as told | beside, µs | told | off | less the cable's, µs | told | off |"
-    )
-    print("| --- | --: | --: | --: | --- | --: | --: | --: | --: | --: | --: |")
+    print(f"| {' | '.join(COLUMNS)} |\n|{' --- |' * len(COLUMNS)}")
     for name in fabrics:
-        fabric = PRESETS[name]
         campaign = preset("switch").model_copy(update={"blocks": blocks})
-        findings = measured(campaign, [name, cable_like(fabric)], 2, folder / f"switch-{name}")
+        findings = measured(campaign, [name, cable_like(PRESETS[name])], 2, folder / f"switch-{name}")
         rows = {one.fabric: one for one in rows_of(findings, switches.NAME, FabricSwitch)}
-        found, cable = rows[name], rows["cable"]
-        is_stored = fabric.switching is Switching.STORE_AND_FORWARD
-        wanted = Forwarding.STORED if is_stored else Forwarding.AT_ONCE
-        rate, count, delay = found.line_rate_bit_s, found.serialisations, found.delay_ns
-        assert rate is not None
-        assert count is not None
-        told = told_delay_ns(fabric)
-        forwards = "yes" if found.forwarding is wanted else f"**no**: {found.forwarding}"
-        beside = ("-", "-") if delay is None else (with_ends(delay, 1e3), off(delay.value, told))
-        less = ("-", "-")
-        if delay is not None and cable.delay_ns is not None:
-            difference = delay.value - cable.delay_ns.value + CABLE_NS
-            less = f"{(difference - CABLE_NS) / 1e3:+.2f}", off(difference, told)
-        print(
-            f"| {name} | {with_ends(rate, 1e9)} | {off(rate.value, fabric.line_rate_bit_s)} | {with_ends(count, 1.0)} | {forwards} "
-            f"| {beside[0]} | {told / 1e3:.2f} | {beside[1]} | {less[0]} | {(told - CABLE_NS) / 1e3:+.2f} | {less[1]} |",
-            flush=True,
-        )
+        print(f"| {' | '.join(switch_row(PRESETS[name], rows[name], rows['cable']))} |", flush=True)
+
+
+def switch_row(fabric: EmulatedFabric, found: FabricSwitch, cable: FabricSwitch) -> list[str]:
+    is_stored = fabric.switching is Switching.STORE_AND_FORWARD
+    wanted = Forwarding.STORED if is_stored else Forwarding.AT_ONCE
+    rate, count, delay, told = found.line_rate_bit_s, found.serialisations, found.delay_ns, told_delay_ns(fabric)
+    assert rate is not None
+    assert count is not None
+    row = [fabric.name, with_ends(rate, 1e6), off(rate.value, fabric.line_rate_bit_s), with_ends(count, 1.0)]
+    row += (
+        ["-", "**no**"]
+        if found.forwarding is None
+        else [found.forwarding, "yes" if found.forwarding is wanted else "**no**"]
+    )
+    if delay is None or cable.delay_ns is None:
+        return [*row, *["-"] * 6]
+    less, told_less = delay.value - cable.delay_ns.value, told - CABLE_NS
+    return [
+        *row,
+        *(with_ends(delay, 1e3), f"{told / 1e3:.2f}", f"{(delay.value - told) / 1e3:+.2f}"),
+        *(f"{less / 1e3:+.2f}", f"{told_less / 1e3:+.2f}", f"{(less - told_less) / 1e3:+.2f}"),
+    ]
 
 
 def bursts_campaign(messages: Sequence[int], message_bytes: int, blocks: int) -> Campaign:
@@ -218,7 +237,7 @@ def main() -> None:
     parser.add_argument("--fabrics", nargs="+", default=list(PRESETS), choices=list(PRESETS))
     parser.add_argument("--blocks", type=int, default=8)
     parser.add_argument("--burst-blocks", type=int, default=2)
-    parser.add_argument("--output", type=Path, help="where the runs are kept")
+    parser.add_argument("--output", type=Path, help="where runs are kept; those that are there are shown")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.output or Path(temporary)

@@ -87,6 +87,11 @@ class LineRate:
     key: CellKey
     of_launches: Floats
 
+    @property
+    def median(self) -> float:
+        """The median over launches: what times are set against, as a link has one rate and streams scatter."""
+        return float(np.nanmedian(self.of_launches))
+
 
 def line_rate(side: Side, members: tuple[int, ...] | None = ()) -> LineRate | None:
     """Return the rate of the fastest stream between some members, with what its frames take on the wire; None without any.
@@ -103,7 +108,7 @@ def line_rate(side: Side, members: tuple[int, ...] | None = ()) -> LineRate | No
         if share and not np.isnan(cell.launch_values).all():
             rates = np.where(cell.launch_values > 0, cell.launch_values, np.nan) / share
             found.append(LineRate(key, rates))
-    return max(found, key=lambda one: float(np.nanmedian(one.of_launches)), default=None)
+    return max(found, key=lambda one: one.median, default=None)
 
 
 @dataclass(frozen=True)
@@ -211,7 +216,7 @@ def serialisations(times: FrameTimes, rate: LineRate) -> Floats:
     """Return how many times a frame is serialised on its way, by launch: the slope of its time against the rate's."""
     centred = times.wire_bytes - times.wire_bytes.mean()
     slopes = centred @ times.times / np.sum(centred**2)
-    return np.asarray(slopes * rate.of_launches / 8e9, dtype=np.float64)
+    return np.asarray(slopes * rate.median / 8e9, dtype=np.float64)
 
 
 HALFWAY = 1.5
@@ -232,7 +237,7 @@ def forwarding_of(count: Interval | None) -> tuple[Forwarding | None, Lacking | 
 def delays(times: FrameTimes, rate: LineRate, forwarding: Forwarding) -> Floats:
     """Return what a frame takes one way beside serialisation, ns, by launch."""
     bytes_of = np.array([serialised_bytes([int(one)], forwarding) for one in times.wire_bytes], dtype=np.float64)
-    beside = times.times - 8e9 * bytes_of[:, None] / rate.of_launches
+    beside = times.times - 8e9 * bytes_of[:, None] / rate.median
     return np.asarray(beside.mean(axis=0), dtype=np.float64)
 
 
@@ -289,7 +294,7 @@ def _buffer(
     sender = line_rate(side, None)
     if rate is None or sender is None:
         return None, (), Lacking.RATE
-    ratio = float(np.nanmedian(rate.of_launches) / np.nanmedian(sender.of_launches))
+    ratio = rate.median / sender.median
     if ratio > 1.0 - SAME_RATE:
         return None, (), Lacking.FASTER_SENDER
     key, group = max(bursts.items(), key=lambda one: len(one[1]))
@@ -330,7 +335,7 @@ def frame_differences(a: tuple[Side, Stages], b: tuple[Side, Stages], confidence
         return
     if rates[0] is None or rates[1] is None:
         return
-    apart = float(np.nanmedian(rates[1].of_launches) / np.nanmedian(rates[0].of_launches))
+    apart = rates[1].median / rates[0].median
     shared = [block for block in side_a.blocks if block in side_b.blocks]
     sizes = [size for size in of_a.sizes if size in of_b.sizes]
     if abs(np.log(apart)) > SAME_RATE or not shared or not sizes:

@@ -47,10 +47,10 @@ KERNEL = (Stage.LIBRARY, Stage.SOCKET, Stage.QUEUEING, Stage.DRIVER, *WAKING, St
 
 @dataclass(frozen=True)
 class Path:
-    """What frames meet between the hosts of a side, by launch: line rate in bit/s, delay one way in ns, and how it forwards."""
+    """What frames meet between the hosts of a side: line rate in bit/s, delay one way in ns by launch, and how it forwards."""
 
     side: Side
-    rate: Floats
+    rate: float
     delay_ns: Floats
     forwarding: Forwarding
 
@@ -61,7 +61,7 @@ class Path:
 
     def at(self, launches: Sequence[int]) -> Path:
         """Return it in some launches, by their index."""
-        return replace(self, rate=self.rate[launches], delay_ns=self.delay_ns[launches])
+        return replace(self, delay_ns=self.delay_ns[launches])
 
 
 def path_of(side: Side, stages: Stages, confidence: float) -> Path | None:
@@ -72,7 +72,7 @@ def path_of(side: Side, stages: Stages, confidence: float) -> Path | None:
     forwarding, _ = forwarding_of(over_launches(serialisations(times, rate), confidence))
     if forwarding is None:
         return None
-    return Path(side, rate.of_launches, np.maximum(delays(times, rate, forwarding), 0.0), forwarding)
+    return Path(side, rate.median, np.maximum(delays(times, rate, forwarding), 0.0), forwarding)
 
 
 def predictions(side: Side, stages: Stages, confidence: float) -> Iterator[WhatIf]:
@@ -171,7 +171,7 @@ def _of_links(path: Path, key: CellKey, cell: CellMeasured, confidence: float) -
             cell.launch_values - now + link.ns(key.layer, key.message_bytes),
             stays,
             confidence,
-            line_rate_bit_s=float(np.nanmedian(link.rate)),
+            line_rate_bit_s=link.rate,
             forwarding=link.forwarding,
         )
 
@@ -192,7 +192,7 @@ def over_another(a: Path, b: Path, confidence: float) -> Iterator[WhatIf]:
             predicted,
             (Assumption.HOSTS_STAY, Assumption.IDLE_LINKS),
             confidence,
-            line_rate_bit_s=float(np.nanmedian(b.rate)),
+            line_rate_bit_s=b.rate,
             forwarding=b.forwarding,
             other=b.side.name,
             beside=b.side.cells.get(key),

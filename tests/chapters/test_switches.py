@@ -25,6 +25,7 @@ from fabricbench.model import Layer, Pattern
 from fabricbench.report import markdown
 from fabricbench.report.comma_separated import findings_csv
 from fabricbench.report.terminal import render_terminal
+from fabricbench.testbed.wire import datagram_frames
 from support.stamps import Stamped
 from support.synthetic_run import WAY, Noise, SyntheticCell, synthetic_testbed, write_synthetic_run
 
@@ -40,14 +41,24 @@ IP_AND_UDP = 28 + 14
 
 def wire_ns(fabric: str, message_bytes: int) -> float:
     """What a message takes between the hosts, ns, by the lab's own arithmetic."""
-    return 1e9 * FABRICS[fabric].added_delay_s(message_bytes + IP_AND_UDP)
+    *_, largest = frames = sorted(datagram_frames(Layer.UDP, message_bytes, 1500))
+    link = FABRICS[fabric]
+    behind = sum(link.wire.serialisation_s(one) for one in frames) - link.wire.serialisation_s(largest)
+    return 1e9 * (link.added_delay_s(largest) + behind)
+
+
+def rate_of(fabric: str) -> float:
+    """What datagrams of one full frame carry, bit/s."""
+    return FABRICS[fabric].wire.payload_rate_bit_s(Layer.UDP, 1472, 1500) or 0.0
 
 
 def way(fabric: str, message_bytes: int) -> dict[str, float]:
     return {**WAY, "driver": 0.0, "emulator": 0.0, "switch": 0.0, "wire": wire_ns(fabric, message_bytes)}
 
 
-def cells(fabrics: tuple[str, ...], sizes: tuple[int, ...], *, has_stages: bool) -> Iterator[SyntheticCell]:
+def cells(
+    fabrics: tuple[str, ...], sizes: tuple[int, ...], *, has_stages: bool, streamed: float = 1.0
+) -> Iterator[SyntheticCell]:
     for size in sizes:
         trip = {name: 2.0 * (HOST_NS + wire_ns(name, size)) + 350.0 for name in fabrics}
         yield SyntheticCell(Layer.UDP, Pattern.PINGPONG, size, trip, samples=60)
@@ -57,7 +68,7 @@ def cells(fabrics: tuple[str, ...], sizes: tuple[int, ...], *, has_stages: bool)
             yield SyntheticCell(
                 Layer.UDP, Pattern.PINGPONG, size, trip, parameters=parameters, stamped=stamped, samples=60
             )
-    rates = {name: FABRICS[name].wire.payload_rate_bit_s(Layer.UDP, 1472, 1500) or 0.0 for name in fabrics}
+    rates = {name: streamed * rate_of(name) for name in fabrics}
     yield SyntheticCell(Layer.UDP, Pattern.STREAM, 1472, rates, samples=8, messages_per_sample=64)
 
 
@@ -163,6 +174,20 @@ def test_another_forwarding_and_rate_are_predicted_by_arithmetic(findings: Findi
     assert rows[Change.BYPASS].predicted.value < rows[Change.NO_WAKING].predicted.value
 
 
+def test_where_hosts_bound_streams_messages_of_several_frames_tell_the_rate(tmp_path: Path):
+    made = list(cells(("stored",), (*SIZES, 4000, 16384), has_stages=True, streamed=0.6))
+    testbed = synthetic_testbed({"stored": 1e9})
+    found = analyse(
+        [write_synthetic_run(tmp_path / "run", cells=made, blocks=8, noise=Noise(0.001, 0.005), testbed=testbed)]
+    )
+    one = switch_of(found, "stored")
+    assert one.rate_key is not None
+    assert one.rate_key.pattern is Pattern.PINGPONG
+    assert one.line_rate_bit_s is not None
+    assert one.line_rate_bit_s.value == pytest.approx(1e9, rel=0.03)
+    assert (one.forwarding, one.sizes) == (Forwarding.STORED, SIZES)
+
+
 def test_without_stamps_the_delay_is_at_most_what_hosts_are_part_of(tmp_path: Path):
     found = findings_of(tmp_path / "run", "stored", has_stages=False)
     one = switch_of(found, "stored")
@@ -192,7 +217,7 @@ BUFFER_BYTES = 64 * 1024
 
 def bursts(lossless: int, *lossy: int) -> tuple[SyntheticCell, ...]:
     """Bursts over a path whose receiver has a slower link, the stream to it, and one of the sender to another node."""
-    rate = FABRICS["stored"].wire.payload_rate_bit_s(Layer.UDP, 1472, 1500) or 0.0
+    rate = rate_of("stored")
     streams = [
         SyntheticCell(Layer.UDP, Pattern.STREAM, 1472, {"stored": share * rate}, ranks=ranks, samples=8)
         for share, ranks in ((SLOW, (0, 1)), (FAST, (0, 2)))

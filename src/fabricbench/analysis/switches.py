@@ -1,10 +1,11 @@
 """What the switch of a fabric is, from measurements: line rate, whether it stores frames, delay, and how much its ports hold.
 
 *Line rate*: that of the fastest stream, times what its frames take on the wire over what they carry (`testbed.wire`; framing is
-what the testbed says of the link, its rate is not looked at).
+what the testbed says of the link, its rate is not looked at). Hosts may bound streams: where stamps tell of messages of several
+frames, each byte more of these takes 8/rate whatever the switch does, and a rate that is clearly larger is the line's.
 *Forwarding*: a frame that is stored is serialised on each link, one that is passed on at once is so once. So the time of messages
-that one frame holds grows by 2 or by 1 times 8/rate for each byte on the wire. Beyond one frame both pipeline and nothing is told
-from slopes. Stamps at both ends (`stages`) tell the time between hosts, in which their copying is not; half of round trips has it.
+that one frame holds grows by 2 or by 1 times 8/rate for each byte on the wire. Beyond one frame both links work side by side.
+Stamps at both ends (`stages`) tell the time between hosts, in which their copying is not; half of round trips has it.
 *Delay*: what is left of that time. *Buffer*: a burst from a link of rate I into one of rate O < I makes a queue of
 (k - 1) (1 - O/I) frames before its k-th one: drop-tail loses the first one that finds no room.
 
@@ -52,6 +53,7 @@ DATAGRAMS = (Layer.FRAME, Layer.IP, Layer.UDP)
 """Layers whose messages are frames as they are."""
 LOWER = 0.25
 FEWEST_STAMPED = 3
+FEWEST_OF_SEVERAL = 2
 FEWEST_SIZES = 5
 """Of a curve of whole round trips: hosts, which are in it, are no straight line."""
 SAME_RATE = 0.05
@@ -111,6 +113,45 @@ def line_rate(side: Side, members: tuple[int, ...] | None = ()) -> LineRate | No
     return max(found, key=lambda one: one.median, default=None)
 
 
+def link_rate(side: Side, stages: Stages) -> LineRate | None:
+    """Return the rate of the links between the first two ranks; None where nothing tells it.
+
+    That of streams, unless messages of several frames show that hosts bound those.
+    """
+    streamed, shown = line_rate(side), _rate_of_frames(side, stages)
+    if streamed is None or shown is None:
+        return streamed
+    return shown if shown.median > (1.0 + SAME_RATE) * streamed.median else streamed
+
+
+def _rate_of_frames(side: Side, stages: Stages) -> LineRate | None:
+    """Return 8 over the time of each byte on the wire of messages of several frames, by launch; None of fewer than two sizes."""
+    found = []
+    for curve, group in _by_curve(_stamped(side, stages)).items():
+        if curve.layer not in DATAGRAMS:  # what a stream sends at once the kernel stamps last
+            continue
+        several = {
+            sum(frames): values
+            for key, values in group.items()
+            if len(frames := frames_of(side, key.layer, key.message_bytes)) > 1
+        }
+        if len(several) >= FEWEST_OF_SEVERAL:
+            slopes = _slopes(np.array(list(several), np.float64), np.stack(list(several.values())))
+            found.append(LineRate(curve, np.where(slopes > 0, 8e9 / np.where(slopes > 0, slopes, 1.0), np.nan)))
+    return max(found, key=lambda one: one.median, default=None)
+
+
+def _stamped(side: Side, stages: Stages) -> dict[CellKey, Floats]:
+    """Return what passes between the hosts one way, ns by launch, of each cell whose messages were stamped."""
+    return {key: np.array([_between(cell, index) for index in range(len(side.blocks))]) for key, cell in stages.items()}
+
+
+def _slopes(bytes_of: Floats, times: Floats) -> Floats:
+    """Return the slope of times over bytes in each launch, by least squares."""
+    centred = bytes_of - bytes_of.mean()
+    return np.asarray(centred @ times / np.sum(centred**2), dtype=np.float64)
+
+
 @dataclass(frozen=True)
 class FrameTimes:
     """The times of messages that one frame holds, one way in ns, of shape (sizes, launches), over their bytes on the wire."""
@@ -124,16 +165,13 @@ class FrameTimes:
 
 def frame_times(side: Side, stages: Stages) -> FrameTimes | None:
     """Return the curve that tells most of the path of frames: by stamps where there are some, else of whole round trips."""
-    stamped = {
-        key: np.array([_between(cell, index) for index in range(len(side.blocks))]) for key, cell in stages.items()
-    }
     whole = {
         key: cell.launch_values / 2.0
         for key, cell in side.cells.items()
         if key.pattern is Pattern.PINGPONG and key.layer in DATAGRAMS and is_basic(key) and _is_sane(side, cell)
     }
     for seen, cells, fewest in (
-        (Seen.BETWEEN_HOSTS, stamped, FEWEST_STAMPED),
+        (Seen.BETWEEN_HOSTS, _stamped(side, stages), FEWEST_STAMPED),
         (Seen.ROUND_TRIPS, whole, FEWEST_SIZES),
     ):
         curves = [_curve(side, seen, key, group) for key, group in _by_curve(cells).items()]
@@ -178,7 +216,7 @@ def fabric_switch(side: Side, stages: Stages, confidence: float) -> FabricSwitch
     times, bursts = frame_times(side, stages), _bursts(side)
     if times is None and not bursts:
         return None
-    rate = line_rate(side)
+    rate = link_rate(side, stages)
     lacking: dict[str, Lacking] = {}
     count = forwarding = delay = None
     if rate is None:
@@ -214,9 +252,7 @@ def fabric_switch(side: Side, stages: Stages, confidence: float) -> FabricSwitch
 
 def serialisations(times: FrameTimes, rate: LineRate) -> Floats:
     """Return how many times a frame is serialised on its way, by launch: the slope of its time against the rate's."""
-    centred = times.wire_bytes - times.wire_bytes.mean()
-    slopes = centred @ times.times / np.sum(centred**2)
-    return np.asarray(slopes * rate.median / 8e9, dtype=np.float64)
+    return np.asarray(_slopes(times.wire_bytes, times.times) * rate.median / 8e9, dtype=np.float64)
 
 
 HALFWAY = 1.5
@@ -248,6 +284,9 @@ def _not_below_0(one: Interval | None) -> Interval | None:
     return Interval(value=max(one.value, 0.0), low=low, high=high)
 
 
+SILENT = "timeout"
+"""The code of a cell that failed because nothing was answered in time: where shorter bursts were, bursts that were lost."""
+
 Bursts = Mapping[int, tuple[int, int]]
 """Messages of a burst -> bursts that were lost, and bursts."""
 
@@ -255,7 +294,7 @@ Bursts = Mapping[int, tuple[int, int]]
 def _bursts(side: Side) -> Mapping[CellKey, Bursts]:
     """Return the bursts of a side over datagrams, by what they have in common: how many were not answered in whole.
 
-    A cell of which every burst was lost has no value and is no cell of the side: its record tells.
+    A cell of which every burst was lost has failed with a timeout and is no cell of the side: its record tells.
     """
     found: dict[CellKey, dict[int, tuple[int, int]]] = defaultdict(dict)
     for run in side.runs:
@@ -272,12 +311,14 @@ def _bursts(side: Side) -> Mapping[CellKey, Bursts]:
             usual = PATTERNS[Pattern.BURST].parameters["messages"].default
             messages = int(dict(key.parameters).get("messages", usual))
             frames = len(frames_of(side, key.layer, key.message_bytes))
-            if not row["sent"] or frames != 1:
+            is_silent = row["failure_code"] == SILENT
+            if frames != 1 or not (row["sent"] or is_silent):
                 continue
             others = tuple(one for one in key.parameters if one[0] != "messages")
             group = found[key.model_copy(update={"parameters": others})]
             lost, bursts = group.get(messages, (0, 0))
-            group[messages] = (lost + (row["lost"] or 0), bursts + row["sent"] // messages)
+            more_lost, more = (1, 1) if is_silent else (row["lost"] or 0, row["sent"] // messages)
+            group[messages] = (lost + more_lost, bursts + more)
     return found
 
 
@@ -329,7 +370,7 @@ def frame_differences(a: tuple[Side, Stages], b: tuple[Side, Stages], confidence
     """
     (side_a, _), (side_b, _) = a, b
     times = [frame_times(side, stages) for side, stages in (a, b)]
-    rates = [line_rate(side) for side in (side_a, side_b)]
+    rates = [link_rate(side, stages) for side, stages in (a, b)]
     of_a, of_b = times
     if of_a is None or of_b is None or of_a.seen is not of_b.seen or of_a.key != of_b.key:
         return

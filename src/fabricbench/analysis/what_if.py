@@ -26,7 +26,7 @@ from fabricbench.analysis.switches import (
     forwarding_of,
     frame_times,
     frames_of,
-    line_rate,
+    link_rate,
     serialisations,
     serialised_bytes,
 )
@@ -66,7 +66,7 @@ class Path:
 
 def path_of(side: Side, stages: Stages, confidence: float) -> Path | None:
     """Return the path of a side as stamps show it; None where they do not tell how frames are forwarded."""
-    times, rate = frame_times(side, stages), line_rate(side)
+    times, rate = frame_times(side, stages), link_rate(side, stages)
     if times is None or rate is None or times.seen is not Seen.BETWEEN_HOSTS:
         return None
     forwarding, _ = forwarding_of(over_launches(serialisations(times, rate), confidence))

@@ -225,7 +225,7 @@ SWITCH = Campaign(
         Experiment(
             layers=(Layer.UDP,),
             pattern=Pattern.PINGPONG,
-            message_bytes=(64, 256, 512, 1024, 1472, 4000),
+            message_bytes=(64, 256, 512, 1024, 1472, 4000, 16 * KIB, 48 * KIB),
             stages=True,
             maximum_seconds=STAGED_SECONDS,
             minimum_seconds=STAGED_SECONDS,
@@ -235,7 +235,7 @@ SWITCH = Campaign(
         experiment((Layer.TCP,), Pattern.STREAM, (64 * KIB,), WINDOWS_SECONDS),
     ),
 )
-"""4000 B are one frame wherever the MTU is 4092 or more, and in fragments elsewhere."""
+"""4000 B are one frame wherever the MTU is 4092 or more, and in fragments elsewhere; the two largest are everywhere."""
 
 PRESETS = {
     campaign.name: campaign

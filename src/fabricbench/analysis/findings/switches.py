@@ -59,7 +59,8 @@ class FabricSwitch(Model):
     """The switch of a fabric and its links, from measurements alone; the framing (bytes on the wire) is what the testbed says.
 
     `key` is that of the curve of ping-pongs, `sizes` those of its messages that one frame holds. `line_rate_bit_s` is that of the
-    fastest stream, with what its frames take on the wire. `serialisations` is how many times a frame is serialised on its way:
+    fastest stream, with what its frames take on the wire, or by messages of several frames where hosts bound streams; `rate_key` is
+    the cell or the curve that told it. `serialisations` is how many times a frame is serialised on its way:
     the slope of times over bytes on the wire, against that rate. `delay_ns` is what a frame takes one way beside: propagation and
     the switch's latency, and of a switch that passes frames on at once what it reads before; where `seen` is round trips, the
     hosts too. `to_measure` are bursts that would narrow the buffer. What is not told is in `lacking`.

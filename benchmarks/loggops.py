@@ -58,6 +58,17 @@ message_bytes = [64, 256, 512, 1024, 1448, 2048, 2896, 4096, 8192, 16384, 32768,
 maximum_seconds = 0.3
 
 [[experiment]]
+layers = ["tcp"]
+pattern = "stream"
+message_bytes = [64, 1024, 4096, 16384, 65536, 131072]
+maximum_seconds = 0.4
+"""
+BROADCASTS = """
+[campaign]
+name = "broadcasts"
+blocks = {blocks}
+
+[[experiment]]
 layers = ["mpi"]
 pattern = "pingpong"
 message_bytes = [64, 512, 2048, 4096, 8192, 16384, 32768, 65536]
@@ -69,12 +80,6 @@ pattern = "bcast"
 ranks = 4
 message_bytes = [128, 1024, 6144, 24576, 49152]
 maximum_seconds = 0.3
-
-[[experiment]]
-layers = ["tcp"]
-pattern = "stream"
-message_bytes = [64, 1024, 4096, 16384, 65536, 131072]
-maximum_seconds = 0.4
 """
 
 
@@ -83,15 +88,15 @@ def fabricbench(*arguments: str) -> None:
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=sys.stderr, timeout=3600)
 
 
-def measure(output: Path, blocks: int) -> None:
-    fabrics = [
-        f"{name}=myrinet:rate={RATE_BIT_S / 1e6:g}Mbit/s,delay={delay / 1e3:g}us"
-        for name, delay in (("near", NEAR_NS), ("far", FAR_NS))
+def measure(output: Path, text: str, nodes: int, **delays_ns: float) -> None:
+    """Run a campaign over fabrics that differ in the delay of their links alone."""
+    asked = [
+        f"{name}=myrinet:rate={RATE_BIT_S / 1e6:g}Mbit/s,delay={delay / 1e3:g}us" for name, delay in delays_ns.items()
     ]
     with tempfile.TemporaryDirectory() as folder:
         campaign = Path(folder) / "loggops.toml"
-        campaign.write_text(CAMPAIGN.format(blocks=blocks))
-        fabricbench("lab", "up", LAB, "--nodes", "4", "--fabric", fabrics[0], "--fabric", fabrics[1])
+        campaign.write_text(text)
+        fabricbench("lab", "up", LAB, "--nodes", str(nodes), *(part for one in asked for part in ("--fabric", one)))
         try:
             fabricbench("run", str(campaign), "--testbed", f"lab:{LAB}", "-o", str(output))
         finally:
@@ -178,11 +183,13 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         output = options.read or options.output or Path(folder) / "run"
+        broadcasts = output.with_name(f"{output.name}-broadcasts")
         if options.read is None:
-            measure(output, options.blocks)
+            measure(output, CAMPAIGN.format(blocks=options.blocks), 2, near=NEAR_NS, far=FAR_NS)
+            measure(broadcasts, BROADCASTS.format(blocks=options.blocks), 4, near=NEAR_NS)
         run = Run.open(output)
         show(run, analyse([run]))
-        show_broadcasts(run)
+        show_broadcasts(Run.open(broadcasts))
     print(f"\nload average {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
 
 

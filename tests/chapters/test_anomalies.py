@@ -53,6 +53,8 @@ def test_slow_sizes_and_a_jump_are_named_with_what_lies_there(tmp_path: Path):
     *_, last = anomalies.CHAPTER.lines(findings)
     assert last == "Sizes in between would show where, in a campaign file: message_bytes = [5792, 23168, 46336]."
     assert len(anomalies.CHAPTER.lines(findings)) == 3
+    step = "sizes around the anomaly at 32 KiB to 64 KiB (mpi ping-pong), in a campaign file: message_bytes = [46336]"
+    assert step in findings.headline.next_steps
     figure = build(anomalies.NAME, findings)
     assert figure is not None
     assert len(figure.panels) == 2

@@ -42,6 +42,8 @@ from fabricbench.analysis.summary import distribution, summarise
 from fabricbench.analysis.trend import History, trend_up_to
 from fabricbench.analysis.wording import named, named_cell, percent
 from fabricbench.chapters import find_all
+from fabricbench.chapters.anomalies import NAME as ANOMALIES
+from fabricbench.chapters.anomalies import sizes_to_measure
 from fabricbench.chapters.network_map import MAPS
 from fabricbench.chapters.stages import DIFFERENCES, leading_sentence
 from fabricbench.errors import UsageError
@@ -165,6 +167,7 @@ def analyse(
                     may_grow=partial(may_grow, manifest),
                     not_quiet=_not_quiet(headline, busy),
                     beyond_wire=_beyond_wire(sides),
+                    around_anomaly=sizes_to_measure(found.get(ANOMALIES, ())),
                     has_workload=any(key.workload is not None for side in sides for key in side.cells)
                     or not any(Layer.MPI in one.layers for one in manifest.testbed.fabrics),
                     has_prices=weights is not None or len(every_run) > 1 or len(sides) < 2,

@@ -222,6 +222,7 @@ def next_steps(
     may_grow: Callable[[int], bool] = lambda _: True,
     not_quiet: str = "",
     beyond_wire: str = "",
+    around_anomaly: str = "",
     has_workload: bool | None = None,
     has_prices: bool = True,
     testbed: Sequence[str] = (),
@@ -230,10 +231,11 @@ def next_steps(
     """Return at most MOST_STEPS lines.
 
     `not_quiet` is what shows that the machine was not quiet, where rows are open or in doubt; `beyond_wire` is a value that the
-    link of the testbed does not allow. `has_workload` says whether an application or kernel was measured (default: whether `cells`
-    hold one), `has_prices` whether costs are known, `testbed` are the arguments that name the testbed, where they are known,
-    `blocks` how many the run has, measured or planned, and `may_grow` tells whether it may have so many. `run_directory` None: it
-    was imported, and cannot be resumed. `runs_to_give`: how runs of several configurations are given, where there are such.
+    link of the testbed does not allow. `has_workload` says whether an application or kernel was measured (default: whether
+    `cells` hold one), `has_prices` whether costs are known, `testbed` are the arguments that name the testbed, where they are
+    known, `blocks` how many the run has, measured or planned, and `may_grow` tells whether it may have so many. `run_directory`
+    None: it was imported, and cannot be resumed. `around_anomaly` says which sizes would show more of an anomaly.
+    `runs_to_give`: how runs of several configurations are given, where there are such.
     """
     directory = None if run_directory is None else quote(str(run_directory))
 
@@ -252,6 +254,7 @@ def next_steps(
         *(() if runs_to_give else _more_blocks([*cells, *curves], blocks, to_have)),
         *_applications(testbed, is_measured=measured if has_workload is None else has_workload),
         *_prices(directory, has_prices=has_prices),
+        *filter(None, (around_anomaly,)),
         *_sizes(crossovers),
         *(() if runs_to_give else _equivalence(cells, margin, blocks, to_have)),
     )

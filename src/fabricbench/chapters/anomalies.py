@@ -261,6 +261,14 @@ def lines(findings: Findings) -> Sequence[str]:
     return told
 
 
+def sizes_to_measure(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the next step that shows more of the largest anomaly, of the rows of NAME; nothing without one."""
+    if not rows or not (one := CurveAnomaly.model_validate(rows[0])).to_measure:
+        return ""
+    sizes = ", ".join(map(str, one.to_measure))
+    return f"sizes around the anomaly at {_sizes(one)} ({probe_words(one.key)}), in a campaign file: message_bytes = [{sizes}]"
+
+
 def _by(one: CurveAnomaly) -> str:
     """Return `12.1 % (10.2 to 14.0 %)`."""
     return share_interval_words(one.excess) if one.excess.low is not None else share_words(abs(one.excess.value))

@@ -26,11 +26,11 @@ TIME, RATE = Metric.ROUND_TRIP_TIME, Metric.THROUGHPUT
 METHOD = """
 Switches: the line rate is that of the fastest stream with what its frames take on the wire (framing as the testbed says, its rate
 is not looked at), or, where it is clearly larger, 8 over the time of each byte of messages of several frames. Times of messages
-that one frame holds grow by 8/rate for each byte on the wire and each link that serialises the frame: twice where the switch stores it,
-once where it forwards at once. They are what passes between the hosts by their own stamps, the lower quartile of each launch, or
-else half of round trips. The delay is what is left of that: propagation and the switch's latency, with what a switch that forwards
-at once reads before. A burst from a faster link to a slower one queues (k - 1) (1 - out/in) frames before its k-th: the first loss
-tells the buffer. Medians over launches with their {level} intervals.
+that one frame holds grow by 8/rate for each byte on the wire and each link that serialises the frame: twice where the switch
+stores it, once where it forwards at once. They are what passes between the hosts by their own stamps, the lower quartile of each
+launch, or else half of round trips. The delay is what is left of that: propagation and the switch's latency, with what a switch
+that forwards at once reads before. A burst from a faster link to a slower one queues (k - 1) (1 - out/in) frames before its k-th:
+the first loss tells the buffer. Medians over launches with their {level} intervals.
 """
 
 

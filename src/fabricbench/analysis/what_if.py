@@ -106,9 +106,9 @@ def _of_hosts(side: Side, cell: CellMeasured, stages: StagesOfCell, confidence: 
         Change.NO_WAKING: _spinning(side, cell.key),
         Change.BYPASS: _bypassing(side, cell.key),
     }
-    for change, stages_gone, assumption in (
-        (Change.NO_WAKING, WAKING, Assumption.MERGED),
-        (Change.BYPASS, KERNEL, Assumption.NOTHING_INSTEAD),
+    for change, stages_gone, assumptions in (
+        (Change.NO_WAKING, WAKING, (Assumption.MERGED, Assumption.OWN_PROCESSOR)),
+        (Change.BYPASS, KERNEL, (Assumption.NOTHING_INSTEAD, Assumption.OWN_PROCESSOR)),
     ):
         taken, gone = _taken(side, stages, stages_gone)
         is_waited_for = change is Change.BYPASS or cell.key.receive is Receive.BLOCKING
@@ -119,7 +119,7 @@ def _of_hosts(side: Side, cell: CellMeasured, stages: StagesOfCell, confidence: 
             cell,
             change,
             np.maximum(cell.launch_values - taken, 0.0),
-            (assumption, Assumption.HOSTS_STAY),
+            assumptions,
             confidence,
             gone=gone,
             is_bound=True,

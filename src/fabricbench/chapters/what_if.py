@@ -24,6 +24,7 @@ switch, and more by the same of the other link. All of these numbers are PREDICT
 """
 ASSUMPTION_WORDS = {
     Assumption.MERGED: "softirq and protocol, which stamps do not tell from the wake-up, would be gone with it",
+    Assumption.OWN_PROCESSOR: "each rank has a processor of its own",
     Assumption.HOSTS_STAY: "hosts take what they took",
     Assumption.NOTHING_INSTEAD: "what is done in the kernel's place takes nothing",
     Assumption.DELAY_STAYS: "propagation and latency stay, and a switch that forwards at once reads 64 B before",
@@ -80,13 +81,18 @@ def _table(rows: Sequence[WhatIf]) -> Table:
             interval_words(TIME, one.now),
             _predicted(one),
             interval_words(TIME, one.measured),
-            NOTHING if one.off is None or one.is_bound else f"{share_words(one.off)}",
+            NOTHING if one.off is None or one.is_bound else _off_words(one.off),
         )
         for one in rows
     ]
     columns = ("Fabric", "Test", "With", "Measured now", "Predicted", "Measured so", "Predicted is off by")
     shown = table(columns, made, (3, 4, 5, 6), spare=("Measured now",), result="Predicted")
     return shown if any(one.measured is not None for one in rows) else shown.only(range(5))
+
+
+def _off_words(off: float) -> str:
+    """Return `3.6 % too short`."""
+    return f"{share_words(abs(off))} too {'long' if off > 0 else 'short'}"
 
 
 def _predicted(one: WhatIf) -> str:

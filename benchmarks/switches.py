@@ -39,6 +39,8 @@ SLOWER = 5
 MOST_MESSAGES = 4096
 FIRST_BURSTS = tuple(sorted({round(16 * 1.5**step) for step in range(14)} | {MOST_MESSAGES}))
 MOST_RUNS = 6
+SHORT_SECONDS, LONG_SECONDS = 0.5, 2.0
+"""Of streams while bursts are narrowed down, and for the ratio of the links' rates in the end."""
 CABLE_NS = 10e3
 """The delay of the cable that a switch is set beside: above what the emulation takes at least."""
 HEADERS = UDP_HEADER_BYTES + IP_HEADER_BYTES + ETHERNET_HEADER_BYTES
@@ -129,7 +131,7 @@ def switch_row(fabric: EmulatedFabric, found: FabricSwitch, cable: FabricSwitch)
     ]
 
 
-def bursts_campaign(messages: Sequence[int], message_bytes: int, blocks: int) -> Campaign:
+def bursts_campaign(messages: Sequence[int], message_bytes: int, blocks: int, stream_seconds: float) -> Campaign:
     full = (message_bytes,)
     return Campaign(
         name="bursts",
@@ -145,10 +147,20 @@ def bursts_campaign(messages: Sequence[int], message_bytes: int, blocks: int) ->
             ),
             # TCP backs off where the slower link drops, and leaves some of its rate; datagrams fill it.
             Experiment(
-                layers=(Layer.UDP,), pattern=Pattern.STREAM, message_bytes=full, ranks=(0, 1), maximum_seconds=0.5
+                layers=(Layer.UDP,),
+                pattern=Pattern.STREAM,
+                message_bytes=full,
+                ranks=(0, 1),
+                maximum_seconds=stream_seconds,
+                minimum_seconds=stream_seconds,
             ),
             Experiment(
-                layers=(Layer.TCP,), pattern=Pattern.STREAM, message_bytes=(65536,), ranks=(0, 2), maximum_seconds=0.5
+                layers=(Layer.TCP,),
+                pattern=Pattern.STREAM,
+                message_bytes=(65536,),
+                ranks=(0, 2),
+                maximum_seconds=stream_seconds,
+                minimum_seconds=stream_seconds,
             ),
         ),
     )
@@ -159,15 +171,21 @@ def narrowed(name: str, blocks: int, folder: Path) -> Iterator[FabricSwitch]:
     fabric = PRESETS[name]
     slow = f"{name}:n1.rate={fabric.line_rate_bit_s / SLOWER / 1e6:g}Mbit/s"
     messages: Sequence[int] = FIRST_BURSTS
+    full = fabric.mtu - HEADERS + ETHERNET_HEADER_BYTES
     bracket: set[int] = set()
     for number in range(MOST_RUNS):
-        campaign = bursts_campaign(sorted({*messages, *bracket}), fabric.mtu - HEADERS + ETHERNET_HEADER_BYTES, blocks)
+        campaign = bursts_campaign(sorted({*messages, *bracket}), full, 1, SHORT_SECONDS)
         findings = measured(campaign, [slow], 3, folder / f"bursts-{name}-{number}")
         (found,) = rows_of(findings, switches.NAME, FabricSwitch)
         yield found
-        if found.buffer is None or found.buffer.lossy - found.buffer.lossless == 1 or not found.to_measure:
+        if found.buffer is None:
             return
         messages, bracket = found.to_measure, {found.buffer.lossless, found.buffer.lossy}
+        if found.buffer.lossy - found.buffer.lossless == 1:
+            break
+    campaign = bursts_campaign(sorted(bracket), full, blocks, LONG_SECONDS)
+    findings = measured(campaign, [slow], 3, folder / f"bursts-{name}-last")
+    yield from rows_of(findings, switches.NAME, FabricSwitch)
 
 
 def show_buffers(fabrics: Sequence[str], blocks: int, folder: Path) -> None:
@@ -233,7 +251,7 @@ def main() -> None:
     parser.add_argument("what", nargs="*", default=["switches", "buffers", "predictions"])
     parser.add_argument("--fabrics", nargs="+", default=list(PRESETS), choices=list(PRESETS))
     parser.add_argument("--blocks", type=int, default=8)
-    parser.add_argument("--burst-blocks", type=int, default=2)
+    parser.add_argument("--burst-blocks", type=int, default=5)
     parser.add_argument("--output", type=Path, help="where runs are kept; those that are there are shown")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:

@@ -62,6 +62,8 @@ def test_parameters_of_each_layer_are_those_that_were_put_in(findings: Findings)
     assert found.keys() == {Layer.TCP, Layer.MPI}
     tcp, mpi = found[Layer.TCP], found[Layer.MPI]
     assert tcp.latency_and_overheads.value == pytest.approx(EMPTY_NS, rel=0.02)
+    assert tcp.latency_lower is not None
+    assert 0.95 * EMPTY_NS < tcp.latency_lower.value < tcp.latency_and_overheads.value
     assert tcp.per_byte_lone.value == pytest.approx(PER_BYTE_NS, rel=0.03)
     assert tcp.gap is not None
     assert (tcp.gap_bytes, tcp.gap.value) == (64, pytest.approx(GAP_NS, rel=0.02))

@@ -14,6 +14,7 @@ import polars as pl
 from fabricbench.analysis.findings import CellKey
 from fabricbench.analysis.measured import (
     COUNTS,
+    LOWER,
     TAILS,
     CellFacts,
     CellMeasured,
@@ -45,6 +46,7 @@ class Parts:
     facts: CellFacts | None = None
     tails: dict[float, Floats] = field(default_factory=dict)
     means: Floats | None = None
+    lower: Floats | None = None
     extras: dict[str, Floats] = field(default_factory=dict)
     values: list[Floats] = field(default_factory=list)
     count: int = 0
@@ -203,6 +205,9 @@ def _add(part: Parts, index: int, key: CellKey, values: Floats) -> None:
         if part.means is None:
             part.means = np.full_like(part.launch_values, np.nan)
         part.means[index] = values.mean()
+        if part.lower is None:
+            part.lower = np.full_like(part.launch_values, np.nan)
+        part.lower[index] = quantile_of_sorted(ordered, LOWER)
 
 
 def _times_of(run: Run) -> Times:
@@ -243,6 +248,7 @@ def whole(key: CellKey, part: Parts) -> CellMeasured:
         facts=part.facts or CellFacts(),
         tails=part.tails,
         means=part.means,
+        lower=part.lower,
         values=part.extras,
         gave_nothing=part.expected - int(np.count_nonzero(part.launch_values > 0)),
         expected=part.expected,

@@ -52,6 +52,12 @@ class MeasuredCurve:
         return np.stack([log_time(cell) for cell in self.cells])
 
     @property
+    def log_lower(self) -> Floats:
+        """The same of the lower quartiles of launches' samples; NaN where a cell has no times. Shape (sizes, launches)."""
+        nothing = np.full_like(self.cells[0].launch_values, np.nan)
+        return np.stack([np.log(nothing if cell.lower is None else cell.lower) for cell in self.cells])
+
+    @property
     def is_expected(self) -> Booleans:
         """Of each step to the next size, whether first packets become full in it.
 

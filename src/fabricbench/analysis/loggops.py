@@ -111,6 +111,7 @@ def parameters(fits: Fits, confidence: float) -> Iterator[LogGops]:
             continue
         stream = fits.curves.get(key.model_copy(update={"pattern": Pattern.STREAM, "metric": Metric.THROUGHPUT}))
         one_way = interval(pieces.pieces[0].start_up)
+        lower = pieces_of(curve.sizes, curve.log_lower - np.log(2.0), confidence, jumps)
         gap = None if stream is None else over_launches(np.exp(stream[0].log_times[0]), confidence)
         sizes = [int(size) for size in curve.sizes]
         yield LogGops(
@@ -118,6 +119,7 @@ def parameters(fits: Fits, confidence: float) -> Iterator[LogGops]:
             key=key,
             launches=_whole_launches(curve),
             latency_and_overheads=one_way,
+            latency_lower=None if lower is None else interval(lower.pieces[0].start_up),
             overhead_most=None if gap is None else gap.high,
             gap=gap,
             gap_bytes=None if stream is None else int(stream[0].sizes[0]),

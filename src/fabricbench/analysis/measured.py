@@ -43,6 +43,10 @@ NO_TIMES: Times = MappingProxyType({})
 TAILS = (0.99, 0.999)
 """How bad it gets, kept for each launch: as good or better are so many of its samples."""
 
+LOWER = 0.25
+"""Of a launch's times, kept beside their median: what others on the hosts add moves it less, and it is no extreme, which would
+depend on how many samples there are."""
+
 BEFORE, AFTER = " (before)", " (after)"
 """Tell the two sides of one fabric apart where runs are compared with earlier ones."""
 
@@ -80,14 +84,14 @@ class CellMeasured:
     """One cell on one side. Arrays over launches follow the side's `blocks`: one launch of a block measures a cell; NaN where none.
 
     `tails` maps each of TAILS to the launches' own: the time that so many samples stay below, the rate that they stay above.
-    `means` are the launches' arithmetic means of their samples, of times: what stalls move, and medians do not show.
-    `values` are what else the pattern found in each launch. `pooled` holds all measured samples, sorted, in the metric's unit.
-    `step_share` is the step in which its values are told relative to them: that of the clock, or of the last digit that a program
-    printed. `overhead_share` is the cost of reading the clock, relative to a sample. `effective_share` is
-    the median over launches of the share of its samples that count as independent. Of the `expected` launches (valid ones that
-    were to measure the cell) `gave_nothing` failed at it, found a rate or a time of 0, or took no sample: the values
-    are of the others alone. `subject` is what these launches measure, alike on every fabric: a workload's name, empty for the
-    measurer.
+    `means` are the launches' arithmetic means of their samples, of times: what stalls move, and medians do not show. `lower`
+    are their lower quartiles, of times too. `values` are what else the pattern found in each launch. `pooled` holds all
+    measured samples, sorted, in the metric's unit. `step_share` is the step in which its values are told relative to them: that
+    of the clock, or of the last digit that a program printed. `overhead_share` is the cost of reading the clock, relative to a
+    sample. `effective_share` is the median over launches of the share of its samples that count as independent. Of the
+    `expected` launches (valid ones that were to measure the cell) `gave_nothing` failed at it, found a rate or a time of 0, or
+    took no sample: the values are of the others alone. `subject` is what these launches measure, alike on every fabric: a
+    workload's name, empty for the measurer.
     """
 
     key: CellKey
@@ -103,6 +107,7 @@ class CellMeasured:
     facts: CellFacts = field(default_factory=CellFacts)
     tails: dict[float, Floats] = field(default_factory=dict)
     means: Floats | None = None
+    lower: Floats | None = None
     values: dict[str, Floats] = field(default_factory=dict)
     gave_nothing: int = 0
     expected: int = 0

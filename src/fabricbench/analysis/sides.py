@@ -209,6 +209,7 @@ def _joined_cell(cells: Sequence[CellMeasured], widths: Sequence[int]) -> CellMe
         facts=cells[0].facts,
         tails={tail: in_a_row([cell.tails.get(tail) for cell in cells]) for tail in TAILS},
         means=in_a_row([cell.means for cell in cells]) if any(cell.means is not None for cell in cells) else None,
+        lower=in_a_row([cell.lower for cell in cells]) if any(cell.lower is not None for cell in cells) else None,
         values={
             name: in_a_row([cell.values.get(name) for cell in cells])
             for name in dict.fromkeys(name for cell in cells for name in cell.values)

@@ -207,6 +207,7 @@ UNITS: Mapping[str, str] = {
     "per_byte": "ns/B",
     "per_byte_lone": "ns/B",
     "latency_and_overheads": "ns",
+    "latency_lower": "ns",
     "gap": "ns",
     "overhead_most": "ns",
     "typical_misfit": "relative",

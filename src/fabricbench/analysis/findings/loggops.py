@@ -53,9 +53,10 @@ class ProtocolSwitch(Model):
 class LogGops(Model):
     """The parameters of one layer of a fabric, times in ns, of each byte in ns/B. `key` is that of its curve of ping-pongs.
 
-    `latency_and_overheads` is L + 2o, what the smallest messages take one way; the two cannot be told apart. `per_byte_lone` is
-    what each byte of a large lone message adds, `per_byte` (G) of a streamed one. `gap` is the time from one streamed message of
-    `gap_bytes`, the smallest, to the next: g is no more. `overhead_most` is its upper end: so is o of such a message, as a
+    `latency_and_overheads` is L + 2o, what the smallest messages take one way; the two cannot be told apart; `latency_lower` is
+    the same by the lower quartile of each launch's messages, which what else runs on the hosts adds less to. `per_byte_lone` is
+    what each byte of a large lone message adds, `per_byte` (G) of a streamed one. `gap` is the time from one streamed message
+    of `gap_bytes`, the smallest, to the next: g is no more. `overhead_most` is its upper end: so is o of such a message, as a
     processor spends it on each; a lone one may wake a sleeping receiver beside. None: not measured, or data do not tell.
     """
 
@@ -63,6 +64,7 @@ class LogGops(Model):
     key: CellKey
     launches: int
     latency_and_overheads: Interval
+    latency_lower: Interval | None = None
     overhead_most: float | None
     gap: Interval | None
     gap_bytes: int | None

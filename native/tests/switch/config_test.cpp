@@ -122,6 +122,17 @@ TEST(Config, SaysWhichKeyIsMissing) {
   }
 }
 
+TEST(Config, AHoldOfLastSegmentsIsReadWhole) {
+  EXPECT_FALSE(parse_config(valid().dump()).hold);
+  const json hold = {{"message_bytes", 31'744}, {"within_bytes", 1500}, {"hold_ns", 200'000}};
+  const Config config = parse_config(with("/hold", hold).dump());
+  ASSERT_TRUE(config.hold);
+  EXPECT_EQ(config.hold->message_bytes, 31'744);
+  EXPECT_EQ(config.hold->within_bytes, 1500);
+  EXPECT_EQ(config.hold->hold_ns, 200'000);
+  EXPECT_EQ(refusal_of(with("/hold", {{"message_bytes", 1}, {"within_bytes", 1}})), "hold.hold_ns: is missing");
+}
+
 TEST(Config, TextThatIsNotJsonIsRefused) {
   EXPECT_THROW(parse_config("{"), InputError);
   EXPECT_THROW(parse_config("[]"), InputError);

@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +19,8 @@ import numpy as np
 from fabricbench.analysis import analyse
 from fabricbench.analysis.findings import Findings, Interval
 from fabricbench.analysis.findings.switches import Buffer, Change, FabricSwitch, Forwarding, WhatIf
+from fabricbench.analysis.sides import read_sides
+from fabricbench.analysis.switches import buffer_of, bursts_of, line_rate
 from fabricbench.campaign.plan import plan_run
 from fabricbench.campaign.presets import preset
 from fabricbench.campaign.run import start_run
@@ -38,7 +40,9 @@ SLOWER = 5
 """Times is the receiver's link slower in the runs of bursts: what the ratio of both rates is off by counts little."""
 MOST_MESSAGES = 4096
 FIRST_BURSTS = tuple(sorted({round(16 * 1.5**step) for step in range(14)} | {MOST_MESSAGES}))
-MOST_RUNS = 6
+MOST_RUNS = 7
+LEAST_BURSTS = 8
+"""Of the longest length of which all came whole."""
 SHORT_SECONDS, LONG_SECONDS = 0.5, 2.0
 """Of streams while bursts are narrowed down, and for the ratio of the links' rates in the end."""
 CABLE_NS = 10e3
@@ -166,26 +170,40 @@ def bursts_campaign(messages: Sequence[int], message_bytes: int, blocks: int, st
     )
 
 
-def narrowed(name: str, blocks: int, folder: Path) -> Iterator[FabricSwitch]:
-    """Yield what is known of the buffer after each run, until a burst of one frame more is lost or nothing is left to measure."""
+def narrowed(name: str, blocks: int, folder: Path) -> tuple[Buffer | None, int]:
+    """Return the buffer that bursts tell in the end, and how many runs that took.
+
+    What is known of each length of a burst is kept over all runs: a sender that others hold up leaves gaps, so that a burst may
+    come whole that would not have, and none is lost that would have come.
+    """
     fabric = PRESETS[name]
     slow = f"{name}:n1.rate={fabric.line_rate_bit_s / SLOWER / 1e6:g}Mbit/s"
-    messages: Sequence[int] = FIRST_BURSTS
     full = fabric.mtu - HEADERS + ETHERNET_HEADER_BYTES
-    bracket: set[int] = set()
+    known: dict[int, tuple[int, int]] = {}
+
+    def told(campaign: Campaign, number: int) -> tuple[Buffer | None, tuple[int, ...]]:
+        measured(campaign, [slow], 3, folder / f"bursts-{name}-{number}")
+        (side,) = read_sides([Run.open(folder / f"bursts-{name}-{number}")])
+        ((key, group),) = bursts_of(side).items()
+        for messages, (lost, bursts) in group.items():
+            lost_before, bursts_before = known.get(messages, (0, 0))
+            known[messages] = lost_before + lost, bursts_before + bursts
+        buffer, to_measure, _ = buffer_of(side, line_rate(side), {key: known})
+        return buffer, to_measure
+
+    messages: Sequence[int] = FIRST_BURSTS
+    buffer = None
     for number in range(MOST_RUNS):
-        campaign = bursts_campaign(sorted({*messages, *bracket}), full, 1, SHORT_SECONDS)
-        findings = measured(campaign, [slow], 3, folder / f"bursts-{name}-{number}")
-        (found,) = rows_of(findings, switches.NAME, FabricSwitch)
-        yield found
-        if found.buffer is None:
-            return
-        messages, bracket = found.to_measure, {found.buffer.lossless, found.buffer.lossy}
-        if found.buffer.lossy - found.buffer.lossless == 1:
-            break
-    campaign = bursts_campaign(sorted(bracket), full, blocks, LONG_SECONDS)
-    findings = measured(campaign, [slow], 3, folder / f"bursts-{name}-last")
-    yield from rows_of(findings, switches.NAME, FabricSwitch)
+        buffer, messages = told(bursts_campaign(messages, full, 1, SHORT_SECONDS), number)
+        if buffer is not None and buffer.lossy - buffer.lossless == 1:
+            if known[buffer.lossless][1] >= LEAST_BURSTS:
+                break
+            messages = (buffer.lossless, buffer.lossy)
+        if not messages:
+            return buffer, number + 1
+    if buffer is None:
+        return None, MOST_RUNS
+    return told(bursts_campaign((buffer.lossless, buffer.lossy), full, blocks, LONG_SECONDS), number + 1)[0], number + 2
 
 
 def show_buffers(fabrics: Sequence[str], blocks: int, folder: Path) -> None:
@@ -197,16 +215,15 @@ def show_buffers(fabrics: Sequence[str], blocks: int, folder: Path) -> None:
         fabric = PRESETS[name]
         if fabric.is_cable:
             continue
-        *_, last = found = list(narrowed(name, blocks, folder))
-        one = last.buffer
+        one, runs = narrowed(name, blocks, folder)
         if one is None:
-            print(f"| {name} | {last.lacking} |", flush=True)
+            print(f"| {name} | not found in {runs} runs |", flush=True)
             continue
         told = fabric.port_buffer_bytes
         is_within = "yes" if is_near(one, told) else "**no**"
         print(
             f"| {name} | {one.lossless} | {one.lossy} | {one.ratio:.4f} | {one.low_bytes:.0f} to {one.high_bytes:.0f} | {told} "
-            f"| {one.frames_low} to {one.frames_high} | {told // one.frame_bytes} | {is_within} | {len(found)} |",
+            f"| {one.frames_low} to {one.frames_high} | {told // one.frame_bytes} | {is_within} | {runs} |",
             flush=True,
         )
 

@@ -213,7 +213,7 @@ def _curve(side: Side, seen: Seen, key: CellKey, cells: Mapping[CellKey, Floats]
 
 def fabric_switch(side: Side, stages: Stages, confidence: float) -> FabricSwitch | None:
     """Return what is known of a side's switch; None where nothing that tells of it was measured."""
-    times, bursts = frame_times(side, stages), _bursts(side)
+    times, bursts = frame_times(side, stages), bursts_of(side)
     if times is None and not bursts:
         return None
     rate = link_rate(side, stages)
@@ -230,7 +230,7 @@ def fabric_switch(side: Side, stages: Stages, confidence: float) -> FabricSwitch
             lacking["forwarding"] = lack
         if forwarding is not None:
             delay = _not_below_0(over_launches(delays(times, rate, forwarding), confidence))
-    buffer, to_measure, lack = _buffer(side, rate, bursts)
+    buffer, to_measure, lack = buffer_of(side, rate, bursts)
     if lack is not None:
         lacking["buffer"] = lack
     return FabricSwitch(
@@ -291,7 +291,7 @@ Bursts = Mapping[int, tuple[int, int]]
 """Messages of a burst -> bursts that were lost, and bursts."""
 
 
-def _bursts(side: Side) -> Mapping[CellKey, Bursts]:
+def bursts_of(side: Side) -> Mapping[CellKey, Bursts]:
     """Return the bursts of a side over datagrams, by what they have in common: how many were not answered in whole.
 
     A cell of which every burst was lost has failed with a timeout and is no cell of the side: its record tells.
@@ -326,7 +326,7 @@ MOST_BETWEEN = 8
 """Bursts that are told to be measured next between the longest that came and the shortest that did not."""
 
 
-def _buffer(
+def buffer_of(
     side: Side, rate: LineRate | None, bursts: Mapping[CellKey, Bursts]
 ) -> tuple[Buffer | None, tuple[int, ...], Lacking | None]:
     """Return what the port of the first two ranks' receiver holds, which bursts would tell more, and why it is not told."""

@@ -2,8 +2,8 @@
 
 Two fabrics of one lab are alike but for their delay. The rate is that of 1/G, set against what TCP may carry at the rate that
 was told; the delay is the difference of both fabrics' L + 2o, for hosts are in both (a busy host takes longer to wake from a
-longer sleep). What else a launch may be told by (its lower quartile, tenth, fastest round trip) stands beside. Curves of ping-
-pong and exchange say how far sizes are off that were left out and predicted. A broadcast of four ranks over MPI is predicted
+longer sleep). What else a launch may be told by (its lower quartile, tenth, fastest round trip) stands beside. Curves of
+ping-pong and exchange say how far sizes are off that were left out and predicted. A broadcast of four ranks over MPI is predicted
 from its ping-pongs alone, T(s) half a round trip: MPICH's binomial tree of four has rank 0 send to 2 and then to 1, and 2 to 3.
 Messages of up to 128 B are sent and forgotten, so that the last rank has its message after 2 T(s); larger ones are acknowledged
 over libfabric's tcp before the next is sent, so that rank 0 is done after 2 (T(s) + T(0)). Prints the tables of

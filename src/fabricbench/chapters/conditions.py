@@ -18,7 +18,7 @@ from fabricbench.analysis.interaction import interactions_of, networks_of, place
 from fabricbench.analysis.material import Material
 from fabricbench.analysis.measured import Side
 from fabricbench.analysis.summary import over_launches
-from fabricbench.chapters.chapter import Chapter, Found, NamedTables, Records, Rows, rows_of
+from fabricbench.chapters.chapter import Chapter, Found, NamedTables, Records, Rows
 from fabricbench.model import Layer, Model
 from fabricbench.quantity import count, enumeration
 from fabricbench.report.drawing.axes import (
@@ -223,8 +223,10 @@ def against_first(verdict: Verdict, margin: float) -> str:
     return words.get(verdict, "not shown either way")
 
 
-def interaction_table(findings: Findings, name: str = INTERACTIONS, columns: Sequence[str] = COLUMNS) -> Table:
-    """A row for each condition, cell and pair of networks; `name` is what they were found under."""
+def interaction_table(
+    findings: Findings, found: Rows[Interaction] = INTERACTION_ROWS, columns: Sequence[str] = COLUMNS
+) -> Table:
+    """A row for each condition, cell and pair of networks; `found` is what they were found as."""
     rows = [
         (
             group_words(one.key),
@@ -237,7 +239,7 @@ def interaction_table(findings: Findings, name: str = INTERACTIONS, columns: Seq
             outcome(one, findings.margin),
         )
         for one in sorted(
-            rows_of(findings, name, Interaction),
+            found.of(findings),
             key=lambda one: (in_report_order(one.key), one.network_a, one.network_b, one.condition),
         )
     ]

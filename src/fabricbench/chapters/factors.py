@@ -49,7 +49,10 @@ def tables(findings: Findings) -> NamedTables:
     """Return the main effects, then the interactions."""
     return [
         ("What each factor does by itself", effect_table(findings)),
-        ("Does a factor do the same at every level of the other?", interaction_table(findings, INTERACTIONS, COLUMNS)),
+        (
+            "Does a factor do the same at every level of the other?",
+            interaction_table(findings, INTERACTION_ROWS, COLUMNS),
+        ),
     ]
 
 

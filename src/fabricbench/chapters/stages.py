@@ -22,7 +22,7 @@ from fabricbench.analysis.measured import in_order
 from fabricbench.analysis.stage_causes import stage_causes
 from fabricbench.analysis.stage_rows import stage_differences, stage_rows, staged_cell, traffic_differences
 from fabricbench.analysis.stages import read_stages
-from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, rows_of
+from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, Rows
 from fabricbench.model import Pattern
 from fabricbench.quantity import count
 from fabricbench.report.cause_words import TRIP, cause_words, stage_words
@@ -41,6 +41,11 @@ from fabricbench.table import Table, table
 
 STAGES, CELLS, DIFFERENCES = "stages", "stage-cells", "stage-differences"
 TRAFFICS, CAUSES = "stage-traffics", "stage-causes"
+STAGE_ROWS = Rows(STAGES, StageOnFabric)
+CELL_ROWS = Rows(CELLS, StagedCell)
+DIFFERENCE_ROWS = Rows(DIFFERENCES, StageDifference)
+TRAFFIC_ROWS = Rows(TRAFFICS, TrafficDifference)
+CAUSE_ROWS = Rows(CAUSES, StageCause)
 ROW_HEIGHT = 18
 BOUNDARY_WORDS = {
     "before": "when the application called to send it",
@@ -130,7 +135,7 @@ def leading_sentence(rows: Sequence[Mapping[str, Any]], keys: Iterable[CellKey |
 
 def _difference_lines(findings: Findings) -> Iterator[str]:
     """Yield a sentence for each test that fabrics differ in by the corrected verdict on it without stamps."""
-    rows = rows_of(findings, DIFFERENCES, StageDifference)
+    rows = DIFFERENCE_ROWS.of(findings)
     led = {(one.fabric_a, one.fabric_b, one.key) for one in findings.cells if one.verdict.leader is not None}
     for whole in (row for row in rows if not row.parts and not row.is_between):
         if (whole.fabric_a, whole.fabric_b, whole.key) not in led:
@@ -173,10 +178,10 @@ def _more_words(grown_ns: float) -> str:
 
 def _cause_lines(findings: Findings) -> Iterator[str]:
     """Yield a sentence for each cause that was found, and one where the rules found none."""
-    causes = rows_of(findings, CAUSES, StageCause)
+    causes = CAUSE_ROWS.of(findings)
     for row in causes:
         yield f"{row.fabric}: {cause_words(row)}"
-    if not causes and rows_of(findings, CELLS, StagedCell):
+    if not causes and CELL_ROWS.of(findings):
         yield (
             "No delayed acknowledgement, no gathered interrupts and no long wait for a processor was found; the first shows in tcp "
             "alone, the second in lone messages alone."
@@ -185,7 +190,7 @@ def _cause_lines(findings: Findings) -> Iterator[str]:
 
 def _traffic_lines(findings: Findings) -> Iterator[str]:
     """Yield where messages in another traffic differ most from those in turn, where a difference is shown."""
-    rows = rows_of(findings, TRAFFICS, TrafficDifference)
+    rows = TRAFFIC_ROWS.of(findings)
     for whole in (row for row in rows if not row.parts):
         low, high = whole.difference.low, whole.difference.high
         if low is None or high is None or low <= 0.0 <= high:
@@ -201,7 +206,7 @@ def _traffic_lines(findings: Findings) -> Iterator[str]:
 
 
 def _cost_lines(findings: Findings) -> Iterator[str]:
-    costs = [row.cost for row in rows_of(findings, CELLS, StagedCell) if row.cost is not None]
+    costs = [row.cost for row in CELL_ROWS.of(findings) if row.cost is not None]
     shown = sorted(cost.value for cost in costs if cost.low is not None)
     if shown:
         ends = " to ".join(dict.fromkeys(value_words(TRIP, end) for end in (shown[0], shown[-1])))
@@ -211,7 +216,7 @@ def _cost_lines(findings: Findings) -> Iterator[str]:
 
 
 def _missing_lines(findings: Findings) -> Iterator[str]:
-    rows = rows_of(findings, CELLS, StagedCell)
+    rows = CELL_ROWS.of(findings)
     if not rows:
         return
     messages, complete = sum(row.messages for row in rows), sum(row.complete for row in rows)
@@ -236,9 +241,9 @@ def _missing_lines(findings: Findings) -> Iterator[str]:
 
 def tables(findings: Findings) -> NamedTables:
     """Return the stages of each test beside each other for its fabrics, those of each traffic, and what stamping takes."""
-    keys = dict.fromkeys(row.key for row in rows_of(findings, STAGES, StageOnFabric))
+    keys = dict.fromkeys(row.key for row in STAGE_ROWS.of(findings))
     stages = [(f"{cell_words(key)}, there and back together", stage_table(findings, key)) for key in keys]
-    traffics = dict.fromkeys((row.fabric, row.key) for row in rows_of(findings, TRAFFICS, TrafficDifference))
+    traffics = dict.fromkeys((row.fabric, row.key) for row in TRAFFIC_ROWS.of(findings))
     compared = [
         (f"{cell_words(key)} on {fabric} in each traffic", traffic_table(findings, fabric, key))
         for fabric, key in traffics
@@ -248,21 +253,19 @@ def tables(findings: Findings) -> NamedTables:
 
 def traffic_table(findings: Findings, fabric: str, plain: CellKey) -> Table:
     """A row for each stage of the same messages on a fabric: its time in each traffic, the lone ones first."""
-    others = [row for row in rows_of(findings, TRAFFICS, TrafficDifference) if (row.fabric, row.key) == (fabric, plain)]
+    others = [row for row in TRAFFIC_ROWS.of(findings) if (row.fabric, row.key) == (fabric, plain)]
     order = list(Traffic)
     traffics = {plain: Traffic.IN_TURN} | {row.other: row.traffic for row in others}
     keys = sorted(traffics, key=lambda key: order.index(traffics[key]))
     names = [traffics[key].value for key in keys]
     rows = [
-        row
-        for row in rows_of(findings, STAGES, StageOnFabric)
-        if row.way is Way.BOTH and row.fabric == fabric and row.key in traffics
+        row for row in STAGE_ROWS.of(findings) if row.way is Way.BOTH and row.fabric == fabric and row.key in traffics
     ]
     found = []
     for parts in dict.fromkeys(row.parts for row in sorted(rows, key=lambda row: row.place)):
         of_keys = (next((one for one in rows if one.key == key and one.parts == parts), None) for key in keys)
         found.append([stage_words(parts), *(NOTHING if one is None else time_words(one.median) for one in of_keys)])
-    cells = {row.key: row for row in rows_of(findings, CELLS, StagedCell) if row.fabric == fabric}
+    cells = {row.key: row for row in CELL_ROWS.of(findings) if row.fabric == fabric}
     whole = ["round trip", *(time_words(cells[key].stamped) for key in keys)]
     is_alone = [names.count(name) == 1 for name in names]
     columns = [
@@ -274,10 +277,10 @@ def traffic_table(findings: Findings, fabric: str, plain: CellKey) -> Table:
 
 def stage_table(findings: Findings, key: CellKey) -> Table:
     """A row for each stage of a test: its time and share on each fabric, and the difference of each to the first."""
-    rows = [row for row in rows_of(findings, STAGES, StageOnFabric) if row.key == key and row.way is Way.BOTH]
-    differences = [row for row in rows_of(findings, DIFFERENCES, StageDifference) if row.key == key]
+    rows = [row for row in STAGE_ROWS.of(findings) if row.key == key and row.way is Way.BOTH]
+    differences = [row for row in DIFFERENCE_ROWS.of(findings) if row.key == key]
     fabrics = [one.name for one in findings.fabrics if any(row.fabric == one.name for row in rows)]
-    cells = {row.fabric: row for row in rows_of(findings, CELLS, StagedCell) if row.key == key}
+    cells = {row.fabric: row for row in CELL_ROWS.of(findings) if row.key == key}
     compared = [name for name in fabrics[1:] if any(_is_of(row, fabrics[0], name) for row in differences)]
     columns = ["Stage", *(f"{name}{part}" for name in fabrics for part in ("", ", share"))]
     columns += [f"{name} − {fabrics[0]}" for name in compared]
@@ -320,7 +323,7 @@ def cost_table(findings: Findings) -> Table:
             f"{100 * row.complete / row.messages:.2f} %",
             f"{100 * row.within:.2f} %",
         )
-        for row in rows_of(findings, CELLS, StagedCell)
+        for row in CELL_ROWS.of(findings)
     ]
     columns = (
         "Test",
@@ -338,7 +341,7 @@ def cost_table(findings: Findings) -> Table:
 def waterfall(findings: Findings, *, is_interactive: bool = False) -> Figure | None:
     """Return a panel for each test and fabric: its stages one below the other, each beginning where the one before ends."""
     del is_interactive  # the page needs no other figure than paper
-    rows = [row for row in rows_of(findings, STAGES, StageOnFabric) if row.way is Way.BOTH]
+    rows = [row for row in STAGE_ROWS.of(findings) if row.way is Way.BOTH]
     if not rows:
         return None
     panels = []
@@ -352,7 +355,7 @@ def waterfall(findings: Findings, *, is_interactive: bool = False) -> Figure | N
         panels += [
             _panel(findings, key, name, of_fabric, labels, longest) for name, of_fabric in bars.items() if of_fabric
         ]
-    cells = rows_of(findings, CELLS, StagedCell)
+    cells = CELL_ROWS.of(findings)
     caption = sentences(
         "Bars: what each stage takes of a round trip, there and back together, in the order of the way; each begins where the one "
         "above ends.",
@@ -417,7 +420,7 @@ def _figure_table(findings: Findings) -> Table:
             time_words(row.median),
             share_words(row.share),
         )
-        for row in rows_of(findings, STAGES, StageOnFabric)
+        for row in STAGE_ROWS.of(findings)
         if row.way is Way.BOTH
     ]
     return table(("Test", "Fabric", "Stage", "Time", "Share"), rows, (3, 4))

@@ -8,7 +8,7 @@ from fabricbench.analysis.findings import Findings, Interval
 from fabricbench.analysis.findings.switches import Buffer, FabricSwitch, FrameDifference, Lacking, Seen
 from fabricbench.analysis.material import Material
 from fabricbench.analysis.switches import fabric_switch, frame_differences
-from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, Records, rows_of
+from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, Records, Rows
 from fabricbench.model import Metric
 from fabricbench.report.words import (
     NOTHING,
@@ -22,6 +22,8 @@ from fabricbench.report.words import (
 from fabricbench.table import Table, table
 
 NAME, DIFFERENCES = "switches", "frame-differences"
+SWITCH_ROWS = Rows(NAME, FabricSwitch)
+DIFFERENCE_ROWS = Rows(DIFFERENCES, FrameDifference)
 TIME, RATE = Metric.ROUND_TRIP_TIME, Metric.THROUGHPUT
 METHOD = """
 Switches: the line rate is that of the fastest stream with what its frames take on the wire (framing as the testbed says, its rate
@@ -67,7 +69,7 @@ def _switch_table(findings: Findings) -> Table:
             _delay(one),
             NOTHING if one.buffer is None else buffer_words(one.buffer),
         )
-        for one in rows_of(findings, NAME, FabricSwitch)
+        for one in SWITCH_ROWS.of(findings)
     ]
     columns = ("Fabric", "Line rate", "Forwards", "Serialised", "Beside that, one way", "Buffer of a port")
     made = table(columns, rows, (1, 3, 4, 5), spare=("Serialised",), result="Forwards")
@@ -97,7 +99,7 @@ def buffer_words(one: Buffer) -> str:
 def _difference_table(findings: Findings) -> Table:
     rows = [
         (f"{one.fabric_b} − {one.fabric_a}", cell_words(one.key), one.seen.value, interval_words(TIME, one.difference))
-        for one in rows_of(findings, DIFFERENCES, FrameDifference)
+        for one in DIFFERENCE_ROWS.of(findings)
     ]
     return table(("Fabrics", "Message", "Seen", "Difference"), rows, (3,), spare=("Seen",), result="Difference")
 
@@ -117,10 +119,10 @@ REASONS = {
 
 def lines(findings: Findings) -> Sequence[str]:
     """Return a sentence for each fabric, what a switch adds beside another fabric, and what cannot be said with what would tell."""
-    found = rows_of(findings, NAME, FabricSwitch)
+    found = SWITCH_ROWS.of(findings)
     return [
         *(line for one in found for line in _switch_lines(one)),
-        *(_difference_line(one) for one in rows_of(findings, DIFFERENCES, FrameDifference)),
+        *(_difference_line(one) for one in DIFFERENCE_ROWS.of(findings)),
     ]
 
 
@@ -166,9 +168,9 @@ def records(findings: Findings) -> Records:
                 f"buffer_{name}": None if one.buffer is None else getattr(one.buffer, name)
                 for name in Buffer.model_fields
             }
-            for one in rows_of(findings, NAME, FabricSwitch)
+            for one in SWITCH_ROWS.of(findings)
         ],
-        DIFFERENCES: rows_of(findings, DIFFERENCES, FrameDifference),
+        DIFFERENCES: DIFFERENCE_ROWS.of(findings),
     }
 
 

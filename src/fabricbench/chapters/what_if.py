@@ -8,13 +8,14 @@ from fabricbench.analysis.findings import Findings
 from fabricbench.analysis.findings.switches import Assumption, Change, Forwarding, WhatIf
 from fabricbench.analysis.material import Material
 from fabricbench.analysis.what_if import of_all
-from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, rows_of
+from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, Rows
 from fabricbench.model import Metric
 from fabricbench.quantity import enumeration
 from fabricbench.report.words import NOTHING, cell_words, interval_words, share_words, value_words
 from fabricbench.table import Table, table
 
 NAME = "what-if"
+ROWS = Rows(NAME, WhatIf)
 TIME, RATE = Metric.ROUND_TRIP_TIME, Metric.THROUGHPUT
 METHOD = """
 What if: round trips without stamps, launch by launch, less the medians of the stages that would be gone; or less what their frames
@@ -42,7 +43,7 @@ def find(material: Material) -> Found:
 def _shown(findings: Findings) -> list[WhatIf]:
     """Return the rows of tables: of each fabric, change and layer the smallest message and the largest."""
     groups: dict[tuple[object, ...], list[WhatIf]] = {}
-    for one in rows_of(findings, NAME, WhatIf):
+    for one in ROWS.of(findings):
         groups.setdefault((one.fabric, one.change, one.other, one.key.curve), []).append(one)
     ends = [(min(group, key=_size), max(group, key=_size)) for group in groups.values()]
     return [one for pair in ends for one in dict.fromkeys(pair)]
@@ -102,7 +103,7 @@ def _predicted(one: WhatIf) -> str:
 
 def lines(findings: Findings) -> Sequence[str]:
     """Say that these are predictions, what each kind of them assumes, and how far those are off that were measured as well."""
-    rows = rows_of(findings, NAME, WhatIf)
+    rows = ROWS.of(findings)
     if not rows:
         return ()
     return [

@@ -10,10 +10,11 @@ import typer
 
 from fabricbench.cli.arguments import NodesOption, SeedOption, refuse_without
 from fabricbench.cli.losses import results_lost, say_losses
-from fabricbench.cli.output import Format, as_csv, as_json, check_output, output_width, wrapped, write_output
+from fabricbench.cli.output import Format, as_json, check_output, output_width, wrapped, write_output
 from fabricbench.errors import UsageError
+from fabricbench.model import Model
 from fabricbench.record.provenance import mark_words
-from fabricbench.table import as_markdown, as_text
+from fabricbench.table import as_markdown, as_text, rows_csv
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -109,15 +110,19 @@ CONFIRMATIONS = "stage-confirmations"
 def render(
     findings: Findings, form: Format, confirmed: Sequence[CauseConfirmation] = (), *, width: int = USUAL_WIDTH
 ) -> str:
-    """Return the chapter of stages in a format; JSON and CSV hold it at full precision. UsageError where there is none."""
+    """Return the chapter of stages in a format; JSON holds it at full precision, CSV its stages. UsageError where there is none."""
     from fabricbench.chapters import stages  # noqa: PLC0415 - keeps the start of the program fast
     from fabricbench.report.cause_words import confirmation_words  # noqa: PLC0415
+    from fabricbench.report.comma_separated import flat  # noqa: PLC0415
     from fabricbench.report.fitting import fitted  # noqa: PLC0415
 
-    records = {name: list(rows) for name, rows in stages.CHAPTER.records_of(findings).items()}
+    records = {
+        name: [row.model_dump(mode="json") if isinstance(row, Model) else dict(row) for row in rows]
+        for name, rows in stages.CHAPTER.records_of(findings).items()
+    }
     if confirmed:
         records[CONFIRMATIONS] = [
-            {**one.model_dump(mode="json", by_alias=True), "is_confirmed": one.is_confirmed} for one in confirmed
+            {**one.model_dump(mode="json"), "is_confirmed": one.is_confirmed} for one in confirmed
         ]
     if not records[stages.STAGES]:
         raise UsageError(
@@ -127,8 +132,7 @@ def render(
     if form is Format.JSON:
         return as_json(records)
     if form is Format.CSV:
-        rows = [dict(row) for row in records[stages.STAGES]]
-        return as_csv(rows, list(rows[0]))
+        return rows_csv([flat(row) for row in records[stages.STAGES]]).rstrip("\n")
     lines = [*map(confirmation_words, confirmed), *stages.CHAPTER.lines(findings), *mark_words(findings.marks)]
     if form is Format.TEXT:
         lines = wrapped(lines, width)

@@ -8,9 +8,11 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 from fabricbench.analysis import analyse
+from fabricbench.analysis.findings.costs import MessageCost
 from fabricbench.analysis.findings.stages import (
     HeldByAcknowledgement,
     InterruptGrid,
@@ -56,6 +58,23 @@ def measure(directory: Path, campaign: Campaign, venue: OwnLab | Standing) -> tu
     events: list[Event] = []
     start_run(directory, campaign, venue, plan_run(campaign, venue.testbed(), seed=1), notify=events.append)
     return Run.open(directory), events
+
+
+def assert_costs_are_told(run: Run) -> None:
+    """Every ping-pong of two ranks has the processor time of both and of as many messages each way, and a cost in the report."""
+    counters = run.counters().collect()
+    pairs = run.cells().filter(pl.col("ranks").list.len() == 2)
+    counts = counters.filter(scope="rank").pivot(on="counter", index=["launch_id", "cell", "rank"], values="count")
+    both = pairs.join(counts, on=["launch_id", "cell"])
+    assert both.height == 2 * pairs.height
+    assert both["messages_sent"].equals(both["messages_received"], check_names=False)
+    assert (both["messages_sent"] >= both["measured"] + both["warmup"]).all()
+    assert (both["user_ns"] + both["system_ns"] > 0).all()
+    machines = counters.filter(scope="machine", counter="interrupts")
+    assert machines.height == run.cells().height, "the nodes of a lab are one machine, which is read once"
+    told = rows_of(analyse([run]), "costs", MessageCost)
+    assert {row.key.layer for row in told} == {Layer(layer) for layer in pairs["layer"].unique()}
+    assert all(row.time.value > 0 for row in told)
 
 
 @pytest.mark.mpi
@@ -207,6 +226,7 @@ def test_a_campaign_runs_on_this_machine_alone(tmp_path: Path):
     assert set(of_loopback["layer"]) == set(local_testbed().fabrics[0].layers)
     assert sum(isinstance(event, LaunchFinished) for event in events) == 4
     assert run.manifest.versions["mpi"]
+    assert_costs_are_told(run)
     (inventory,) = run.manifest.inventory.values()
     assert "kernel.release" in inventory or len(inventory) > 10
 
@@ -226,6 +246,8 @@ def test_a_campaign_over_six_layers_runs_in_a_lab_of_its_own_and_every_path_is_p
     assert set(cells["layer"]) == set(USUAL_LAYERS)
     facts = run.launches[0].summary.facts
     assert set(facts.switches_before) == {"fast-ethernet", "myrinet"}
+    assert facts.observing_seconds.keys() == {"switches", "quota"}
+    assert_costs_are_told(run)
     moved = {
         name: sum(port["sent_frames"] for port in facts.switches_after[name]["ports"])
         - sum(port["sent_frames"] for port in facts.switches_before[name]["ports"])

@@ -254,7 +254,7 @@ RankCounters::Reading RankCounters::read() const {
   Reading reading;
   timed(reading.counts, [&] {
     reading.counts = usage_of_process();
-    reading.events = events_.read();
+    if (events_) reading.events = events_->read();
   });
   return reading;
 }
@@ -266,17 +266,22 @@ Counts RankCounters::between(const Reading& before, const Reading& after) const 
     if (start == before.events.end()) continue;
     const auto [whole, user] = counters_of(event);
     if (const auto count = counted_between(start->second, reading)) {
-      counts[events_.excludes_kernel(event) ? user : whole] = *count;
+      counts[events_ && events_->excludes_kernel(event) ? user : whole] = *count;
     }
   }
   return counts;
 }
 
 std::vector<NotCounted> RankCounters::not_counted() const {
+  if (!events_) {
+    return {{.counters = {Counter::migrations, Counter::cycles, Counter::instructions, Counter::cache_misses},
+             .why = Uncounted::unasked,
+             .detail = "perf_event_open: not called"}};
+  }
   std::map<int, std::vector<Counter>> by_error;
-  for (const auto& [event, error] : events_.refused()) by_error[error].push_back(counters_of(event).whole);
+  for (const auto& [event, error] : events_->refused()) by_error[error].push_back(counters_of(event).whole);
   for (const auto event : {HardwareEvent::cycles, HardwareEvent::instructions, HardwareEvent::cache_misses}) {
-    if (events_.excludes_kernel(event)) by_error[EACCES].push_back(counters_of(event).whole);
+    if (events_->excludes_kernel(event)) by_error[EACCES].push_back(counters_of(event).whole);
   }
   std::vector<NotCounted> all;
   for (auto& [error, counters] : by_error) {

@@ -129,10 +129,10 @@ struct CounterReport {
   Counts counts;
 };
 
-/// Why counters are not there: the kernel or the machine has none, or this user may not read them.
-enum class Uncounted { absent, forbidden };
+/// Why counters are not there: the kernel or the machine has none, this user may not read them, or nobody asked.
+enum class Uncounted { absent, forbidden, unasked };
 template <>
-inline constexpr std::array<std::string_view, 2> names_of<Uncounted>{"absent", "forbidden"};
+inline constexpr std::array<std::string_view, 3> names_of<Uncounted>{"absent", "forbidden", "unasked"};
 
 struct NotCounted {
   std::vector<Counter> counters;
@@ -143,7 +143,11 @@ struct NotCounted {
 /// The counters of this process.
 class RankCounters {
  public:
-  explicit RankCounters(const HardwareEvents::Open& open = HardwareEvents::open_by_system) : events_(open) {}
+  /// @param open an event; without it none is asked for: while one is open the kernel has work of its own to do each
+  /// time that the thread is switched in and out, which a test whose receivers sleep shows.
+  explicit RankCounters(const HardwareEvents::Open& open = {}) {
+    if (open) events_.emplace(open);
+  }
 
   struct Reading {
     std::uint64_t at_ns = 0;
@@ -155,7 +159,7 @@ class RankCounters {
   std::vector<NotCounted> not_counted() const;
 
  private:
-  HardwareEvents events_;
+  std::optional<HardwareEvents> events_;
 };
 
 /// A file of /proc or /sys that is read again and again, opened once.

@@ -153,6 +153,15 @@ TEST(RankCounting, TheTimeOfAProcessIsCountedWithoutAnyRight) {
   EXPECT_EQ(missing[0].why, Uncounted::absent);
 }
 
+TEST(RankCounting, EventsOfTheProcessorAreCountedOnlyWhereAsked) {
+  const RankCounters counters;
+  EXPECT_TRUE(counters.read().events.empty());
+  const std::vector<NotCounted> missing = counters.not_counted();
+  ASSERT_EQ(missing.size(), 1U);
+  EXPECT_EQ(missing[0].why, Uncounted::unasked);
+  EXPECT_EQ(missing[0].counters.size(), 4U);
+}
+
 TEST(RankCounting, WhereTheKernelMayNotBeCountedItsUserMay) {
   const RankCounters counters([](const perf_event_attr& asked) {
     if (asked.exclude_kernel == 0) return -EACCES;

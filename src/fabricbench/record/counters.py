@@ -75,10 +75,11 @@ class Counter(StrEnum):
 
 
 class Uncounted(StrEnum):
-    """Why a counter is missing: the kernel or the machine has none, or this user may not read it."""
+    """Why a counter is missing: the kernel or the machine has none, this user may not read it, or nobody asked for it."""
 
     ABSENT = "absent"
     FORBIDDEN = "forbidden"
+    UNASKED = "unasked"
 
 
 class NotCounted(Model):

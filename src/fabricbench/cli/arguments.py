@@ -26,8 +26,8 @@ CampaignArgument = Annotated[
     typer.Argument(
         metavar="CAMPAIGN",
         autocompletion=completion.campaigns,
-        help="quick, standard, full, patterns, collectives, congestion, map, oneway, explain, rdma, npb, applications, "
-        "or a TOML file: docs/campaigns.md",
+        help="quick, standard, full, patterns, collectives, congestion, map, oneway, explain, switch, rdma, npb, "
+        "applications, or a TOML file: docs/campaigns.md",
     ),
 ]
 TestbedOption = Annotated[

@@ -152,8 +152,7 @@ class Topology(Model):
             "cell": None if fabric.cell is None else fabric.cell.model_dump(),
             "host_queue_bytes": host_queue_bytes(fabric),
             "coalesce_ns": round(fabric.coalesce_s * 1e9),
-            "interrupt_period_ns": round(fabric.interrupt_period_s * 1e9),
-            "hold": _hold(fabric),
+            **_faults(fabric),
             "cpu": planned.cpu,
             **{what: str(path) for what, path in files.items()},
             **_routing(fabric, len(self.nodes)),
@@ -298,15 +297,18 @@ def _routing(fabric: EmulatedFabric, nodes: int) -> dict[str, object]:
     }
 
 
-def _hold(fabric: EmulatedFabric) -> dict[str, object] | None:
-    """Return which last segments the switch holds: a size of messages is met where a packet more or less makes no difference."""
-    if not fabric.hold_s:
-        return None
-    return {
-        "message_bytes": fabric.hold_bytes,
-        "within_bytes": fabric.mtu,
-        "hold_ns": round(fabric.hold_s * 1e9),
-    }
+def _faults(fabric: EmulatedFabric) -> dict[str, object]:
+    """Return what the switch is told to do wrong; nothing to most, so that switches of earlier builds understand it.
+
+    A size of messages is met where a packet more or less makes no difference.
+    """
+    found: dict[str, object] = {}
+    if fabric.interrupt_period_s:
+        found["interrupt_period_ns"] = round(fabric.interrupt_period_s * 1e9)
+    if fabric.hold_s:
+        hold_ns = round(fabric.hold_s * 1e9)
+        found["hold"] = {"message_bytes": fabric.hold_bytes, "within_bytes": fabric.mtu, "hold_ns": hold_ns}
+    return found
 
 
 def _subnet(fabric: int) -> IPv4Network:

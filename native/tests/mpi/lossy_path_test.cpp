@@ -224,7 +224,7 @@ TEST_F(LossyPair, ABurstIsAnsweredThoughTheFollowerReadsItsFirstMessageBeforeIts
   // The last message of the first order is lost: the follower waits for it when the second order comes.
   LossyPath lossy = path([](int number) { return number == 2 * messages - 1 ? 0 : 1; }, all);
   if (!is_leader()) lossy.sit_in_receive(1);
-  CountedBursts<KernelClock, LossyPath> bursts(lossy, task, messages);
+  CountedBursts<KernelClock, LossyPath, NoHooks> bursts(lossy, task, messages, {});
   if (!is_leader()) {
     follow_orders(bursts, task);
     EXPECT_EQ(lossy.sent(), 4) << "five bursts, of which one is not whole";
@@ -319,7 +319,7 @@ TEST_F(LossyPair, InABurstADoubleDoesNotStandInForALostMessage) {
         return number == 2 * messages + 1 ? 0 : 1;
       },
       all);
-  CountedBursts<KernelClock, LossyPath> bursts(lossy, task, messages);
+  CountedBursts<KernelClock, LossyPath, NoHooks> bursts(lossy, task, messages, {});
   if (!is_leader()) return follow_orders(bursts, task);
   lead_orders(bursts, {3});
   EXPECT_EQ(samples.measured.size(), 2U);
@@ -328,7 +328,7 @@ TEST_F(LossyPair, InABurstADoubleDoesNotStandInForALostMessage) {
 
 TEST_F(LossyPair, ABurstOfWhichAMessageIsDoubledIsWhole) {
   LossyPath lossy = path([](int) { return 2; }, [](int) { return 2; });
-  CountedBursts<KernelClock, LossyPath> bursts(lossy, task, 4);
+  CountedBursts<KernelClock, LossyPath, NoHooks> bursts(lossy, task, 4, {});
   if (!is_leader()) return follow_orders(bursts, task);
   lead_orders(bursts, {3});
   EXPECT_EQ(samples.measured.size(), 3U);

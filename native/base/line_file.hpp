@@ -26,11 +26,17 @@ class LineFile {
   void add_text(std::string_view text) { pending_ += text; }
   /// Write what was added. Throws OutputError.
   void flush();
+  /// The same once it is worth a call of the system: of very many short lines.
+  void flush_much() {
+    if (pending_.size() >= much_bytes) flush();
+  }
   /// Write what was added, bring all of it to the disk, and close: a full disk or quota of a file server may show only
   /// then. Nothing is added afterwards. Throws OutputError.
   void close();
 
  private:
+  static constexpr std::size_t much_bytes = std::size_t{1} << 20U;
+
   [[noreturn]] void fail(const char* call) const;
 
   std::string path_;

@@ -236,7 +236,7 @@ void RecordWriter::write_parts(const PlanProbe& probe, const CellParts& parts) {
   for (const PairFailure& pair : parts.failed_pairs) write_failed_pair(probe.id, pair);
   for (const StageReport& stages : parts.stages) write_stages(probe.id, stages);
   for (const CounterReport& counters : parts.counters) write_counters(probe.id, counters);
-  file_.flush();
+  file_.flush_much();
 }
 
 void RecordWriter::close_cell(const PlanProbe& probe, const CellReport& report) {

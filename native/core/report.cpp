@@ -1,6 +1,7 @@
 #include "core/report.hpp"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -46,16 +47,23 @@ PhaseSamples take_samples(std::string_view& payload) {
   return samples;
 }
 
-/// What of a channel is not its numbers.
-json head_of(const ChannelReport& channel) {
-  return {channel.source, channel.destination, channel.flow, channel.round, name_of(channel.quantity),
-          channel.sent,   channel.lost};
+/// What of a channel is not its series, as numbers: a launch of very many ranks has several of each.
+using ChannelHead = std::array<std::uint64_t, 7>;
+
+ChannelHead head_of(const ChannelReport& channel) {
+  return {static_cast<std::uint64_t>(channel.source),
+          static_cast<std::uint64_t>(channel.destination),
+          channel.flow,
+          channel.round,
+          static_cast<std::uint64_t>(channel.quantity),
+          channel.sent,
+          channel.lost};
 }
 
 void append_channels(std::string& payload, const std::vector<ChannelReport>& channels) {
   append_values(payload, std::vector<std::uint64_t>{channels.size()});
   for (const ChannelReport& channel : channels) {
-    append_part(payload, pack_tree(head_of(channel)));
+    append_values(payload, std::vector<ChannelHead>{head_of(channel)});
     append_values(payload, channel.time_ns);
     append_values(payload, channel.bytes);
   }
@@ -64,15 +72,17 @@ void append_channels(std::string& payload, const std::vector<ChannelReport>& cha
 std::vector<ChannelReport> take_channels(std::string_view& payload) {
   std::vector<ChannelReport> channels;
   for (std::uint64_t left = take_values<std::uint64_t>(payload).at(0); left > 0; --left) {
-    const json head = unpack_tree(take_part(payload));
+    const auto [source, destination, flow, round, quantity, sent, lost] = take_values<ChannelHead>(payload).at(0);
+    if (quantity >= names_of<Quantity>.size())
+      throw ControlError("there is no quantity of number " + std::to_string(quantity));
     ChannelReport& channel = channels.emplace_back();
-    channel.source = head.at(0);
-    channel.destination = head.at(1);
-    channel.flow = head.at(2);
-    channel.round = head.at(3);
-    channel.quantity = word_from<Quantity>(head.at(4));
-    channel.sent = head.at(5);
-    channel.lost = head.at(6);
+    channel.source = static_cast<int>(source);
+    channel.destination = static_cast<int>(destination);
+    channel.flow = flow;
+    channel.round = round;
+    channel.quantity = static_cast<Quantity>(quantity);
+    channel.sent = sent;
+    channel.lost = lost;
     channel.time_ns = take_values<std::int64_t>(payload);
     channel.bytes = take_values<std::uint64_t>(payload);
   }

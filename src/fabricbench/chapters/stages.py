@@ -21,7 +21,6 @@ from fabricbench.analysis.material import Material
 from fabricbench.analysis.measured import in_order
 from fabricbench.analysis.stage_causes import stage_causes
 from fabricbench.analysis.stage_rows import stage_differences, stage_rows, staged_cell, traffic_differences
-from fabricbench.analysis.stages import read_stages
 from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, Rows
 from fabricbench.model import Pattern
 from fabricbench.quantity import count
@@ -74,7 +73,7 @@ each where it is met in more than half of the launches of a test.
 
 def find(material: Material) -> Found:
     """Return the stages of each test that was stamped, and what differs between each two fabrics."""
-    read = {side.name: (side, read_stages(side)) for side in material.sides if side.stamped}
+    read = {side.name: (side, material.stages[side.name]) for side in material.sides if side.stamped}
     stages = [
         row
         for side, cells in read.values()

@@ -17,7 +17,7 @@ from benchmarks.operating_characteristics import NOISES
 from benchmarks.simulation import Noise, Shape, simulate_launches
 from numpy.typing import NDArray
 
-from fabricbench.statistics.curves import Anomaly, Curve, Kind, anomalies
+from fabricbench.statistics.curves import Anomaly, Curve, CurveBreak, anomalies
 
 Floats = NDArray[np.float64]
 Random = np.random.Generator
@@ -55,9 +55,9 @@ def runs_of(random: Random, runs: int, blocks: int, noise: Noise, added: Floats 
         yield [Curve(SIZES, rows, IS_EXPECTED) for side in values for rows in np.split(side, len(CLEAN))]
 
 
-def false_names(runs: int, blocks: int, noise: Noise, seed: int) -> tuple[float, Counter[Kind]]:
+def false_names(runs: int, blocks: int, noise: Noise, seed: int) -> tuple[float, Counter[CurveBreak]]:
     """Return the share of clean runs in which any anomaly is named, and of which kinds."""
-    named, kinds = 0, Counter[Kind]()
+    named, kinds = 0, Counter[CurveBreak]()
     for curves in runs_of(np.random.default_rng([seed, blocks]), runs, blocks, noise):
         found = [one for of_curve in anomalies(curves, MARGIN, LEVEL) for one in of_curve]
         named += bool(found)
@@ -76,7 +76,7 @@ def _slow(excess: float, width: int) -> Planted:
         first = int(random.choice(places))
         added = np.zeros(SIZES.size)
         added[first : first + width] = np.log1p(excess)
-        return added, lambda one: one.kind is Kind.SLOW and one.first < first + width and one.last >= first
+        return added, lambda one: one.kind is CurveBreak.SLOW and one.first < first + width and one.last >= first
 
     return plant
 
@@ -85,7 +85,7 @@ def _jump(excess: float) -> Planted:
     def plant(random: Random) -> tuple[Floats, Callable[[Anomaly], bool]]:
         first = int(random.choice([place for place in range(1, SIZES.size - 2) if not IS_EXPECTED[place]]))
         added = np.where(np.arange(SIZES.size) > first, np.log1p(excess), 0.0)
-        kinds = (Kind.JUMP, Kind.PARTS)
+        kinds = (CurveBreak.JUMP, CurveBreak.PARTS)
         return added, lambda one: one.kind in kinds and one.first <= first < one.last
 
     return plant

@@ -39,7 +39,7 @@ from fabricbench.api import compare, load, verify
 from fabricbench.errors import FabricbenchError
 from fabricbench.model import Layer, Pattern
 from fabricbench.record.integrity import LAUNCHES, data_hash
-from fabricbench.record.journal import Happened, Journal
+from fabricbench.record.journal import Journal, JournalEvent
 from fabricbench.record.launch import scan_channels, scan_samples
 from fabricbench.record.store import Run
 from support.synthetic_run import SyntheticCell, write_synthetic_run
@@ -95,10 +95,10 @@ def write_run(path: Path) -> None:
     """Write the run that is damaged, as a run is written: with a journal that has the hashes."""
     run = write_synthetic_run(path, cells=CELLS, blocks=BLOCKS)
     journal = Journal(path)
-    journal.append(Happened.DESCRIBED, sha256=journal.hashes(path / "manifest.json"))
+    journal.append(JournalEvent.DESCRIBED, sha256=journal.hashes(path / "manifest.json"))
     for launch in run.launches:
-        journal.append(Happened.STARTED, launch.launch_id, attempt=1)
-        journal.append(Happened.FINISHED, launch.launch_id, sha256=journal.hashes(launch.directory / "launch.json"))
+        journal.append(JournalEvent.STARTED, launch.launch_id, attempt=1)
+        journal.append(JournalEvent.FINISHED, launch.launch_id, sha256=journal.hashes(launch.directory / "launch.json"))
 
 
 def files_of(run: Path, draw: random.Random) -> list[Path]:

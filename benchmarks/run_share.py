@@ -16,7 +16,7 @@ from pathlib import Path
 
 import polars as pl
 
-from fabricbench.record.journal import Happened, Journal
+from fabricbench.record.journal import Journal, JournalEvent
 from fabricbench.record.store import Run
 
 MEASURED, WARM_UP, BETWEEN, START, END, LAUNCHES = (
@@ -49,9 +49,9 @@ def of_run(path: Path) -> dict[str, float]:
     begun: dict[str, float] = {}
     ended: dict[str, float] = {}
     for entry in Journal(path).entries():
-        if entry.launch_id is not None and entry.event is Happened.STARTED:
+        if entry.launch_id is not None and entry.event is JournalEvent.STARTED:
             begun[entry.launch_id] = entry.unix_ns * 1e-9
-        elif entry.launch_id is not None and entry.event is Happened.FINISHED:
+        elif entry.launch_id is not None and entry.event is JournalEvent.FINISHED:
             ended[entry.launch_id] = entry.unix_ns * 1e-9
     total: dict[str, float] = {}
     for (launch_id,), cells in Run.open(path).cells().group_by("launch_id"):

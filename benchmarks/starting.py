@@ -42,7 +42,7 @@ from fabricbench.native import FOLDER_VARIABLE
 from fabricbench.pattern_facts import Family
 from fabricbench.patterns import PATTERNS
 from fabricbench.record.integrity import CELLS
-from fabricbench.record.journal import Happened, Journal
+from fabricbench.record.journal import Journal, JournalEvent
 from fabricbench.record.launch import LaunchSummary
 from fabricbench.testbed.model import Testbed
 
@@ -113,7 +113,7 @@ def start_launch(attempts: Attempts, journal: Journal, launch: LaunchPlan, spans
     with timed(spans, "a launch"):
         with timed(spans, "before: plan, folder, journal"):
             attempt = attempts.prepare(launch)
-            journal.append(Happened.STARTED, launch.launch_id, attempt=1, command=list(attempt.command.tokens))
+            journal.append(JournalEvent.STARTED, launch.launch_id, attempt=1, command=list(attempt.command.tokens))
         with timed(spans, "from start to end of the program"):
             outcome = run_watched(attempt.command, limit_seconds=LIMIT_SECONDS)
         with timed(spans, "after: record, proof, Parquet, journal"):
@@ -121,7 +121,7 @@ def start_launch(attempts: Attempts, journal: Journal, launch: LaunchPlan, spans
             if stored is None or stored.summary.header is None:  # a cell may fail where ranks share processors
                 raise RuntimeError(f"a launch ended with {outcome.exit_code}: {outcome.stderr_tail}")
             journal.append(
-                Happened.FINISHED, launch.launch_id, sha256=journal.hashes(attempt.directory / "launch.json")
+                JournalEvent.FINISHED, launch.launch_id, sha256=journal.hashes(attempt.directory / "launch.json")
             )
     return stored.summary
 

@@ -20,7 +20,7 @@ from benchmarks.page import show
 
 from fabricbench.campaign.run_directory import RunDirectory
 from fabricbench.errors import FabricbenchError
-from fabricbench.record.journal import Happened, Journal
+from fabricbench.record.journal import Journal, JournalEvent
 
 
 def table(path: Path) -> list[str]:
@@ -32,7 +32,7 @@ def table(path: Path) -> list[str]:
     for entry in Journal(path).entries():
         launch = launches.get(entry.launch_id or "")
         seconds = entry.facts.get("seconds")
-        if launch is not None and entry.event is Happened.FINISHED and isinstance(seconds, float):
+        if launch is not None and entry.event is JournalEvent.FINISHED and isinstance(seconds, float):
             took[launch.half].append(seconds)
             expected[launch.half] = launch.estimated_seconds
     fabrics = [fabric.name for fabric in plan.fabrics]

@@ -241,6 +241,19 @@ def test_what_is_told_to_people_is_not_cut_or_matched_again():
     assert found == {path: cuts for path, (cuts, _) in CUTS.items()}
 
 
+def test_a_class_has_a_name_of_its_own():
+    """A public class is found by its name alone, whichever room it stands in."""
+    found = [
+        (node.name, str(path.relative_to(PACKAGE)))
+        for _, path in rooms()
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    ]
+    assert len(found) > 400
+    names = [name for name, _ in found]
+    assert [(name, path) for name, path in found if names.count(name) > 1] == []
+
+
 VARIANT_IS_SHOWN_IN = {
     "analysis/findings/cells.py",  # where it is written
     "analysis/measured.py",  # the name of a test

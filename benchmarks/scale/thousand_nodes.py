@@ -23,7 +23,7 @@ from fabricbench.campaign.preflight import look_at_nodes
 from fabricbench.campaign.venue import Standing
 from fabricbench.native import builds_of, native_file
 from fabricbench.testbed.doctor import find_mpi
-from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
+from fabricbench.testbed.model import Fabric, LauncherKind, Node, Testbed
 
 BROKEN = 10
 """Of each kind."""
@@ -89,7 +89,7 @@ def main() -> None:
         site = (sys.executable, "-S", f"{folder}/site.py", folder)
         testbed = Testbed(
             name="simulated",
-            launcher=Launcher.SSH,
+            launcher=LauncherKind.SSH,
             nodes=tuple(Node(name=name) for name in names),
             fabrics=tuple(Fabric(name=f"fabric{k}", interface=f"eth{k}") for k in range(2)),
             reach=(*site, "{node}", "{program}"),

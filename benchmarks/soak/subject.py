@@ -20,7 +20,7 @@ import polars as pl
 
 from fabricbench.lab import drop_stale_labs
 from fabricbench.native import FOLDER_VARIABLE, native_file
-from fabricbench.record.journal import Happened, Journal
+from fabricbench.record.journal import Journal, JournalEvent
 
 FABRICBENCH = str(Path(sys.executable).with_name("fabricbench"))
 MARK = "FABRICBENCH_SOAK"
@@ -235,12 +235,12 @@ class Subject:
         """Return each launch that the journal says is finished, with what it may be measured again for not being."""
         done: dict[str, str] = {}
         for entry in Journal(self.run).entries() if self.run.is_dir() else ():
-            if entry.event in (Happened.FINISHED, Happened.ADOPTED) and entry.launch_id:
+            if entry.event in (JournalEvent.FINISHED, JournalEvent.ADOPTED) and entry.launch_id:
                 done[entry.launch_id] = "in place"
-            elif entry.event is Happened.AGAIN:
+            elif entry.event is JournalEvent.AGAIN:
                 for launch in entry.facts.get("set_aside", []):
                     done.pop(launch, None)
-            elif entry.event is Happened.STARTED:
+            elif entry.event is JournalEvent.STARTED:
                 done.pop(entry.launch_id or "", None)
         return done
 

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from fabricbench.record.kernel_lines import KernelRun
-from fabricbench.record.workload_cells import Figure
+from fabricbench.record.workload_cells import FigureOfMerit
 from fabricbench.workload.kernel_program import KernelProgramStart
 from fabricbench.workload.pace import MESSAGE_SECONDS, Pace
 from fabricbench.workload.parameters import Argument, declared
@@ -20,7 +20,7 @@ class JacobiStart(KernelProgramStart):
     """One launch: a line of so many points, so many sweeps."""
 
     program: ClassVar[str] = "fabricbench-jacobi"
-    rate: ClassVar[Figure] = Figure(name="Jacobi", unit="Mop/s", better="higher")
+    rate: ClassVar[FigureOfMerit] = FigureOfMerit(name="Jacobi", unit="Mop/s", better="higher")
     kind: Literal["jacobi"] = "jacobi"
     n: Annotated[int, Field(ge=1, le=10**9), Argument("points of the line")] = 100_000
     sweeps: Annotated[int, Field(ge=1, le=10**6), Argument("how often each is replaced", is_listed=False)] = 100

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from fabricbench.exchange.imported import Imported, ImportedCell
-from fabricbench.exchange.rows import Reading, lines_of, read_number
+from fabricbench.exchange.rows import TextReading, lines_of, read_number
 from fabricbench.model import Layer, Pattern
 
 NAME = "ping"
@@ -25,7 +25,7 @@ def is_it(text: str) -> bool:
 
 def read(text: str) -> Imported:
     """Return a round trip for each start of it; one that ended without a result is left out."""
-    found, size = Reading(), None
+    found, size = TextReading(), None
     for line in lines_of(text):
         head, result = HEAD.match(line.text), RESULT.match(line.text)
         if head is not None:

@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import Annotated, Literal
 
 from fabricbench.native import native_file
-from fabricbench.record.workload_cells import Failed, Figure, WorkloadResult
+from fabricbench.record.workload_cells import Failed, FigureOfMerit, WorkloadResult
 from fabricbench.workload import counted
 from fabricbench.workload.adapter import Output, Place, result_of_external
 from fabricbench.workload.pace import Pace
 from fabricbench.workload.parameters import Argument, ParametricStart, declared
 
-RATE = Figure(name="pairs", unit="Mop/s", better="higher")
+RATE = FigureOfMerit(name="pairs", unit="Mop/s", better="higher")
 
 
 class RandomPairsStart(ParametricStart):
@@ -23,7 +23,7 @@ class RandomPairsStart(ParametricStart):
     size: Annotated[Literal["S", "W"], Argument("class of the problem")] = "S"
 
     @property
-    def figure(self) -> Figure:
+    def figure(self) -> FigureOfMerit:
         """What fabrics are compared by."""
         return RATE
 

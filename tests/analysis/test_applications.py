@@ -36,7 +36,7 @@ from fabricbench.chapters.workload_tables import (
 from fabricbench.cli.check_text import conclude
 from fabricbench.cli.check_text import render as checked
 from fabricbench.cli.compare_text import render as compared
-from fabricbench.cli.output import Format as Form
+from fabricbench.cli.output import OutputFormat as Form
 from fabricbench.cli.show import _text as shown
 from fabricbench.errors import Inconclusive
 from fabricbench.lab import parse_fabrics

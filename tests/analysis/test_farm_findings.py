@@ -19,7 +19,7 @@ from fabricbench.analysis.material import Material
 from fabricbench.campaign.plan import LaunchPlan, plan_run
 from fabricbench.campaign.specification import campaign_of
 from fabricbench.chapters.workloads import workload_lines
-from fabricbench.record.farm_jobs import Ended
+from fabricbench.record.farm_jobs import JobEnd
 from fabricbench.record.farm_lines import FarmAttempt, FarmFooter, FarmHeader, FarmRecord
 from fabricbench.record.launch import LaunchFacts, write_launch
 from fabricbench.record.lines import RankInfo
@@ -60,7 +60,7 @@ def record(hosts: list[str], done: int, seconds: float) -> FarmRecord:
             attempt=0,
             node=hosts[1],
             rank=1,
-            ended=Ended.DONE if job < done else Ended.EXIT_CODE,
+            ended=JobEnd.DONE if job < done else JobEnd.EXIT_CODE,
             exit_code=int(job >= done),
             signal=None,
             reason="" if job < done else "exit 1",

@@ -9,12 +9,14 @@ from fabricbench.analysis.findings import Severity
 from fabricbench.analysis.hosts import busy_words
 from fabricbench.record.manifest import write_manifest
 from fabricbench.record.store import Run
-from fabricbench.testbed.advice import Advice, Weight, findings_in
+from fabricbench.testbed.advice import Advice, AdviceWeight, findings_in
 
 from .conftest import MakeRun, two
 
-LOAD = Advice(weight=Weight.WARNING, subject="load", finding="the machine is busy: load 2.5 on 1 processor", action="")
-GUEST = Advice(weight=Weight.NOTE, subject="virtualisation", finding="this is a virtual machine", action="")
+LOAD = Advice(
+    weight=AdviceWeight.WARNING, subject="load", finding="the machine is busy: load 2.5 on 1 processor", action=""
+)
+GUEST = Advice(weight=AdviceWeight.NOTE, subject="virtualisation", finding="this is a virtual machine", action="")
 FACTS = {
     "cpu.model": "a processor",
     "cpu.usable": "1",
@@ -34,10 +36,10 @@ def with_inventory(run: Run, facts: dict[str, str]) -> Run:
 
 def test_an_inventory_keeps_the_weight_of_what_the_doctor_found_and_older_ones_are_notes():
     assert list(findings_in(FACTS)) == [
-        (Weight.WARNING, "load", LOAD.finding),
-        (Weight.NOTE, "virtualisation", GUEST.finding),
+        (AdviceWeight.WARNING, "load", LOAD.finding),
+        (AdviceWeight.NOTE, "virtualisation", GUEST.finding),
     ]
-    assert list(findings_in({"advice.load": "busy"})) == [(Weight.NOTE, "load", "busy")]
+    assert list(findings_in({"advice.load": "busy"})) == [(AdviceWeight.NOTE, "load", "busy")]
 
 
 def test_what_the_doctor_found_is_among_the_warnings_and_the_system_stands_in_a_line(make_run: MakeRun):

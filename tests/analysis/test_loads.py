@@ -11,7 +11,14 @@ import numpy as np
 import pytest
 
 from fabricbench.analysis import analyse
-from fabricbench.analysis.expectation import Network, RunTraffic, agreement_of, expect, expected_log_ratios, payload_of
+from fabricbench.analysis.expectation import (
+    FabricCapability,
+    RunTraffic,
+    agreement_of,
+    expect,
+    expected_log_ratios,
+    payload_of,
+)
 from fabricbench.analysis.findings import Findings, Interval, Verdict, WorkloadName
 from fabricbench.analysis.findings.loads import Agreement, Limit, LoadOnFabric, LoadPrice, LoadRatio, LoadSpeedUp
 from fabricbench.analysis.limits import sharing
@@ -95,7 +102,7 @@ def test_what_bytes_let_expect_is_met_where_nothing_is_overlapped_and_is_too_muc
 
 
 def test_the_ratio_of_times_is_one_plus_what_the_slower_wire_takes_more():
-    fast, slow = Network(8e9, 1e-6), Network(8e8, 1e-5)
+    fast, slow = FabricCapability(8e9, 1e-6), FabricCapability(8e8, 1e-5)
     run = RunTraffic(seconds=2.0, payload_bytes=1e9, messages=1e5, bytes_from="")
     # On the wires 1 and 10 s, and messages 0.1 and 1 s.
     assert np.exp(expected_log_ratios([run], fast, slow))[0] == pytest.approx((2.0 - 1.1 + 11.0) / 2.0)
@@ -112,27 +119,27 @@ def test_messages_count_where_both_fabrics_tell_what_one_takes():
         for block in range(6)
     }
     measured = {block: float(np.log(1 + 1 / runs[block].seconds)) for block in runs}
-    told = expect(runs, Network(1e9, 1e-5), Network(1e9, 1.1e-4), measured, 0.02, 0.95)
+    told = expect(runs, FabricCapability(1e9, 1e-5), FabricCapability(1e9, 1.1e-4), measured, 0.02, 0.95)
     assert told is not None
     assert (told.messages, told.agreement) == (1e4, Agreement.WITHIN)
     assert told.ratio.value == pytest.approx(2.0, rel=0.03)
     assert (told.network_seconds_faster, told.network_seconds_slower) == pytest.approx((0.1, 1.1))
-    silent = expect(runs, Network(1.1e9, None), Network(1e9, 1.1e-4), measured, 0.02, 0.95)
+    silent = expect(runs, FabricCapability(1.1e9, None), FabricCapability(1e9, 1.1e-4), measured, 0.02, 0.95)
     assert silent is not None
     assert (silent.messages, silent.ratio.value) == (None, pytest.approx(1.0))
-    alike = expect(runs, Network(1e9, None), Network(1e9, 1.1e-4), measured, 0.02, 0.95)
+    alike = expect(runs, FabricCapability(1e9, None), FabricCapability(1e9, 1.1e-4), measured, 0.02, 0.95)
     assert alike is None  # of wires alike, and messages untold, bytes say nothing
-    assert expect(runs, None, Network(1e9, None), measured, 0.02, 0.95) is None
-    assert expect({}, Network(1e9, None), Network(1e9, None), measured, 0.02, 0.95) is None
+    assert expect(runs, None, FabricCapability(1e9, None), measured, 0.02, 0.95) is None
+    assert expect({}, FabricCapability(1e9, None), FabricCapability(1e9, None), measured, 0.02, 0.95) is None
 
 
 def test_a_run_that_would_take_less_than_nothing_has_no_expected_ratio():
     run = RunTraffic(seconds=1.0, payload_bytes=1e9, messages=None, bytes_from="")
-    assert np.isnan(expected_log_ratios([run], Network(8e8, None), Network(8e9, None)))[0]
+    assert np.isnan(expected_log_ratios([run], FabricCapability(8e8, None), FabricCapability(8e9, None)))[0]
 
 
 def test_measured_and_expected_are_compared_block_by_block_since_both_share_the_run_on_the_faster_fabric():
-    fast, slow = Network(1e9, 1e-5), Network(1e9, 1.1e-4)
+    fast, slow = FabricCapability(1e9, 1e-5), FabricCapability(1e9, 1.1e-4)
     seconds = dict(enumerate((0.6, 1.0, 1.7, 0.8, 1.3, 0.7)))
     runs = {block: RunTraffic(value, payload_bytes=0, messages=1e4, bytes_from="") for block, value in seconds.items()}
     slower = {block: (value + 1.0) * 1.05 for block, value in seconds.items()}
@@ -157,10 +164,10 @@ def test_where_the_faster_fabric_has_the_slower_wire_no_reading_is_given():
         block: RunTraffic(4.0 + 0.01 * block, payload_bytes=2e7, messages=None, bytes_from="") for block in range(6)
     }
     nothing = dict.fromkeys(runs, 0.001)
-    told = expect(runs, Network(1e8, None), Network(1e9, None), nothing, 0.02, 0.95)
+    told = expect(runs, FabricCapability(1e8, None), FabricCapability(1e9, None), nothing, 0.02, 0.95)
     assert told is not None
     assert told.agreement is Agreement.TURNED
-    straight = expect(runs, Network(1e9, None), Network(1e8, None), nothing, 0.02, 0.95)
+    straight = expect(runs, FabricCapability(1e9, None), FabricCapability(1e8, None), nothing, 0.02, 0.95)
     assert straight is not None
     assert straight.agreement is Agreement.LESS
 

@@ -18,7 +18,7 @@ from fabricbench.analysis.findings import MapVerdict, Severity
 from fabricbench.analysis.network_map import CONFIRMATION, confirmation_of, network_maps
 from fabricbench.chapters.network_map import MAPS, map_verdict, matrix, slow_table
 from fabricbench.cli.map import render
-from fabricbench.cli.output import Format
+from fabricbench.cli.output import OutputFormat
 from fabricbench.model import Layer, Pattern
 from fabricbench.record.launch import LaunchSummary
 from fabricbench.record.lines import FailureCode, PairFailed
@@ -113,7 +113,7 @@ def test_pairs_that_failed_are_named_with_the_reason_in_the_map_and_among_the_wa
     (one,) = network_maps(run)
     words = "n1 with n3 could not be measured in 2 of 3 launches: rank 3 on n3: nothing came for 10 s"
     assert one.failed_words == (words,)
-    assert words in render([one], Format.TEXT, {})
+    assert words in render([one], OutputFormat.TEXT, {})
     assert any(words in warning.text and warning.severity is Severity.WARNING for warning in analyse([run]).warnings)
 
 
@@ -138,7 +138,7 @@ def test_hosts_that_are_in_one_pair_each_are_shown_and_not_judged(tmp_path: Path
     assert [pair for pair in PAIRS if one.matrix[pair[0]][pair[1]] is not None] == [(0, 2), (1, 3)]
     words = "Each host is in one pair alone: causes cannot be told apart, so nobody is judged."
     assert map_verdict([one]) == words
-    assert words in render([one], Format.TEXT, {})
+    assert words in render([one], OutputFormat.TEXT, {})
 
 
 def test_a_run_without_pairs_has_no_map(tmp_path: Path):

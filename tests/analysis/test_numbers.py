@@ -14,7 +14,7 @@ import pytest
 from fabricbench.analysis import analyse
 from fabricbench.analysis.caution import numbers
 from fabricbench.analysis.comparing import adjusted_with_control
-from fabricbench.analysis.equal_work import Difference
+from fabricbench.analysis.equal_work import WorkDifference
 from fabricbench.analysis.findings import Verdict, WorkloadName
 from fabricbench.analysis.material import Material
 from fabricbench.analysis.sides import read_sides
@@ -322,7 +322,9 @@ def test_of_three_fabrics_those_with_the_same_work_are_said_to_be_compared(monke
     workload = WorkloadName(parameters=(("workload", "hpl"),), ranks=4)
 
     def told(**facts: set[str]) -> str:
-        found = Difference(workload, "hpl", "program sha256", {fact: frozenset(names) for fact, names in facts.items()})
+        found = WorkDifference(
+            workload, "hpl", "program sha256", {fact: frozenset(names) for fact, names in facts.items()}
+        )
         monkeypatch.setattr(numbers, "differences", lambda _sides: [found])
         (caution,) = numbers.unequal_work(cast("Material", SimpleNamespace(sides=())))
         return caution.text

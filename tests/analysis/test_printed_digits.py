@@ -15,7 +15,7 @@ from fabricbench.analysis.selfcheck import analyse_selfcheck
 from fabricbench.chapters.decision import DECISION
 from fabricbench.cli.check_text import decides
 from fabricbench.cli.compare_text import render as compared
-from fabricbench.cli.output import Format
+from fabricbench.cli.output import OutputFormat
 from fabricbench.exchange.storing import import_run
 from fabricbench.record.decision_table import DecisionTable, FabricPrice
 from fabricbench.record.store import Run
@@ -83,7 +83,7 @@ def test_the_first_screen_says_that_the_digits_are_too_few(findings: Findings):
 
 def test_every_form_says_in_which_steps_the_values_were_printed(findings: Findings):
     words = "not resolvable: printed in steps of 20.0 ns"
-    assert words in compared(findings, Format.TEXT)
+    assert words in compared(findings, OutputFormat.TEXT)
     assert "Too few digits to say" in render_terminal(findings, 80, color=False)
     markdown = FORMATS["markdown"].render(findings)  # type: ignore[union-attr]
     assert words in markdown.decode().replace("\xa0", " ")

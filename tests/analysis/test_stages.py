@@ -9,7 +9,7 @@ import pytest
 
 from fabricbench.analysis import analyse
 from fabricbench.analysis.findings import Findings
-from fabricbench.analysis.findings.stages import Stage, StagedCell, StageDifference, StageOnFabric, Way
+from fabricbench.analysis.findings.stages import Direction, Stage, StagedCell, StageDifference, StageOnFabric
 from fabricbench.chapters import stages
 from fabricbench.chapters.chapter import rows_of
 from fabricbench.model import Layer, Pattern, Receive
@@ -26,7 +26,7 @@ def run_of(path: Path, receive: Receive = Receive.BLOCKING, **stamped: Stamped) 
 
 def both_ways(findings: Findings, fabric: str) -> Mapping[tuple[Stage, ...], float]:
     rows = rows_of(findings, "stages", StageOnFabric)
-    return {row.parts: row.median.value for row in rows if row.way is Way.BOTH and row.fabric == fabric}
+    return {row.parts: row.median.value for row in rows if row.way is Direction.BOTH and row.fabric == fabric}
 
 
 def test_every_stage_is_found_where_the_switch_tells_of_its_frames(tmp_path: Path):

@@ -11,7 +11,7 @@ from fabricbench.analysis.testbed_check import cause_of, expected_bit_s, judge_r
 from fabricbench.model import Layer, Metric, Pattern
 from fabricbench.statistics.candidates import Touch
 from fabricbench.testbed.model import Fabric
-from fabricbench.testbed.preflight_result import Severity
+from fabricbench.testbed.preflight_result import FindingSeverity
 from fabricbench.testbed.wire import Wire
 
 GIGABIT = Fabric(name="eth", interface="eth0", wire=Wire(line_rate_bit_s=1e9))
@@ -48,7 +48,7 @@ def found(*measured: NetworkMap, expected: float | None = 949e6, fabric: Fabric 
     return [
         (one.node, one.found)
         for one in judge_rates(fabric, measured[0], measured[1:], expected)
-        if one.severity is Severity.ERROR
+        if one.severity is FindingSeverity.ERROR
     ]
 
 
@@ -106,7 +106,7 @@ def test_of_a_lab_it_is_the_machine_that_carries_too_little():
 def test_beyond_what_one_stream_fills_half_a_rate_is_a_warning():
     fabric = Fabric(name="eth", interface="eth0", wire=Wire(line_rate_bit_s=100e9))
     (one,) = judge_rates(fabric, matrix(usual=40e9), [], 94e9)
-    assert one.severity is Severity.WARNING
+    assert one.severity is FindingSeverity.WARNING
     assert "one stream" in one.needed
 
 

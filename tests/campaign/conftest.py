@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fabricbench.model import Layer
-from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
+from fabricbench.testbed.model import Fabric, LauncherKind, Node, Testbed
 from support.execution import Setting
 
 
@@ -16,7 +16,7 @@ def testbed() -> Testbed:
     """Two nodes, a fabric of MTU 1500 and one of MTU 9000."""
     return Testbed(
         name="two",
-        launcher=Launcher.SSH,
+        launcher=LauncherKind.SSH,
         nodes=(Node(name="a"), Node(name="b")),
         fabrics=(
             Fabric(name="slow", interface="eth0", subnet="10.1.0.0/24", mtu=1500),
@@ -37,7 +37,7 @@ def local_testbed() -> Testbed:
     """One node, its loopback and its shared memory."""
     return Testbed(
         name="local",
-        launcher=Launcher.LOCAL,
+        launcher=LauncherKind.LOCAL,
         nodes=(Node(name="localhost"),),
         fabrics=(
             Fabric(name="loopback", interface="lo", subnet="127.0.0.0/8", mtu=65536),

@@ -14,12 +14,12 @@ from fabricbench.model import Layer, Pattern
 from fabricbench.pattern_facts import NETWORK, Family
 from fabricbench.patterns import PATTERNS, why_impossible
 from fabricbench.record.probe_plan import PlanCongestor
-from fabricbench.testbed.model import Fabric, Launcher, Layout, Node, Testbed
+from fabricbench.testbed.model import Fabric, LauncherKind, Layout, Node, Testbed
 
 NET = Fabric(name="net", interface="eth0", layers=tuple(Layer))
 
 
-def nodes(number: int, launcher: Launcher = Launcher.SSH) -> Testbed:
+def nodes(number: int, launcher: LauncherKind = LauncherKind.SSH) -> Testbed:
     return Testbed(
         name="many", launcher=launcher, nodes=tuple(Node(name=f"n{index}") for index in range(number)), fabrics=(NET,)
     )
@@ -65,7 +65,7 @@ def test_two_take_part_in_patterns_of_two_and_all_in_others(keys: dict[str, obje
 
 
 def test_this_machine_seats_four_whatever_its_nodes():
-    plan = plan_cells(campaign(pattern="chaos"), nodes(1, Launcher.LOCAL))
+    plan = plan_cells(campaign(pattern="chaos"), nodes(1, LauncherKind.LOCAL))
     assert only_ranks(plan) == (0, 1, 2, 3)
 
 
@@ -177,7 +177,7 @@ def test_a_congestor_needs_a_place_beside_a_member(most: int, is_left_out: bool)
 
 
 def test_this_machine_seats_no_more_than_the_testbed_says():
-    few = nodes(1, Launcher.LOCAL).model_copy(update={"layout": Layout(ranks_per_node=2)})
+    few = nodes(1, LauncherKind.LOCAL).model_copy(update={"layout": Layout(ranks_per_node=2)})
     assert plan_cells(campaign(pattern="ring"), few).cells[0].probe.ranks == (0, 1)
 
 

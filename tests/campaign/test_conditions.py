@@ -16,9 +16,9 @@ from fabricbench.campaign.trust import beyond_this_installation
 from fabricbench.campaign.venue import Conditioned, Standing, find_twins, find_venue, in_conditions
 from fabricbench.errors import UsageError
 from fabricbench.record.decision_table import DecisionTable, prices_of
-from fabricbench.testbed.model import Mpi, Testbed, Transport
+from fabricbench.testbed.model import Mpi, MpiTransport, Testbed
 from fabricbench.testbed.node_facts import NodeFacts, NodeInterface
-from fabricbench.testbed.preflight import Needed, judge
+from fabricbench.testbed.preflight import Requirements, judge
 from fabricbench.testbed.reading import read_testbed
 
 EXAMPLE = Path(__file__).parents[2] / "examples/campaign-conditions.toml"
@@ -49,7 +49,7 @@ def test_each_fabric_stands_in_the_testbed_once_for_each_of_its_conditions(testb
     assert jumbo.mpi_environment == {"A": "2", "B": "1"}
     assert jumbo.mpi_arguments == ("-x",)
     assert jumbo.settings == {"mtu": "9000", "net.core.busy_poll": "50"}
-    assert tuned.transport is Transport.UCX
+    assert tuned.transport is MpiTransport.UCX
     assert tuned.description == "with UCX"
     assert found.nodes[1].addresses == dict.fromkeys(("slow-usual", "slow-jumbo", "slow-tuned"), "10.1.0.2")
 
@@ -147,11 +147,11 @@ def facts(host: str, mtu: int) -> NodeFacts:
 def test_a_preflight_takes_two_conditions_of_a_network_for_what_they_are(testbed: Testbed):
     sides = expanded(testbed, (Condition(name="a"), Condition(name="b")))
     answers = {"a": facts("1", 1500), "b": facts("2", 1500)}
-    assert judge(sides, answers, Needed(version="1", programs={})).findings == ()
+    assert judge(sides, answers, Requirements(version="1", programs={})).findings == ()
     strangers = sides.model_copy(
         update={"fabrics": tuple(one.model_copy(update={"network": ""}) for one in sides.fabrics)}
     )
-    subjects = {one.subject for one in judge(strangers, answers, Needed(version="1", programs={})).findings}
+    subjects = {one.subject for one in judge(strangers, answers, Requirements(version="1", programs={})).findings}
     assert subjects == {"distinct"}
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from fabricbench.campaign.events import GroupAgain, LaunchFailed, LaunchFinished, LaunchStarted, Notice, RunStarted
 from fabricbench.errors import Interrupted, RunIncomplete
-from fabricbench.record.journal import Happened, Journal
+from fabricbench.record.journal import Journal, JournalEvent
 from fabricbench.record.launch import read_launch
 from fabricbench.record.store import Run
 from support.execution import Setting
@@ -18,8 +18,8 @@ from support.execution import Setting
 def test_every_launch_is_run_once_in_the_order_of_the_plan_and_can_be_read_back(setting: Setting):
     setting.run()
     assert setting.launcher.started == setting.ids
-    assert setting.entries(Happened.STARTED) == setting.ids == setting.entries(Happened.FINISHED)
-    assert setting.entries(Happened.COMPLETED) == [None]
+    assert setting.entries(JournalEvent.STARTED) == setting.ids == setting.entries(JournalEvent.FINISHED)
+    assert setting.entries(JournalEvent.COMPLETED) == [None]
     setting.write_manifest()
     run = Run.open(setting.directory.path)
     assert {launch.launch_id for launch in run.launches} == set(setting.ids)
@@ -53,8 +53,8 @@ def test_nothing_is_started_within_the_pause_before_a_launch_and_the_time_left_t
     setting.run()
     assert setting.events[0] == RunStarted(6, 0, 3, pytest.approx(setting.plan.estimated_seconds))
     entries = Journal(setting.directory.path).entries()
-    begun = [entry.unix_ns for entry in entries if entry.event is Happened.STARTED]
-    ended = [entry.unix_ns for entry in entries if entry.event is Happened.FINISHED]
+    begun = [entry.unix_ns for entry in entries if entry.event is JournalEvent.STARTED]
+    ended = [entry.unix_ns for entry in entries if entry.event is JournalEvent.FINISHED]
     waited = [(after - before) / 1e9 for before, after in zip(ended[:-1], begun[1:], strict=True)]
     assert all(seconds >= pause for seconds, pause in zip(waited, pauses[1:], strict=True))
 
@@ -77,7 +77,7 @@ def test_a_block_in_which_a_launch_fails_is_run_again_as_a_whole_at_once_and_not
     assert not partial.complete
     assert partial.cells == 5
     assert read_launch(setting.directory.launch(setting.ids[1])).complete
-    (told,) = [entry for entry in Journal(setting.directory.path).entries() if entry.event is Happened.AGAIN]
+    (told,) = [entry for entry in Journal(setting.directory.path).entries() if entry.event is JournalEvent.AGAIN]
     assert told.facts["order"] == again
     assert told.facts["set_aside"] == [setting.ids[0]]
     assert told.facts["reason"] == f"{setting.ids[1]} failed"
@@ -98,7 +98,7 @@ def test_a_launch_that_fails_twice_leaves_the_run_incomplete_and_says_what_to_do
         setting.run()
     assert "rank 1 on node b was lost" in raised.value.message
     assert f"fabricbench resume {setting.directory.path}" in str(raised.value.hint)
-    assert len(set(setting.entries(Happened.FINISHED))) == 5
+    assert len(set(setting.entries(JournalEvent.FINISHED))) == 5
     assert read_launch(setting.directory.launch(setting.ids[1])).cells == 5
 
 
@@ -113,7 +113,7 @@ def test_a_resumed_run_starts_only_what_is_not_finished(setting: Setting):
         "attempt-1",
         "attempt-2",
     ]
-    assert setting.entries(Happened.COMPLETED) == [None]
+    assert setting.entries(JournalEvent.COMPLETED) == [None]
 
 
 @pytest.mark.slow
@@ -130,7 +130,9 @@ def test_what_failed_is_resumed_alone_within_minutes_but_with_its_other_half_aft
     setting.launcher.started.clear()
     setting.run(later_seconds=3 * 3600)
     assert sorted(setting.launcher.started) == sorted(setting.ids[:2])
-    reasons = [one.facts["reason"] for one in Journal(setting.directory.path).entries() if one.event is Happened.AGAIN]
+    reasons = [
+        one.facts["reason"] for one in Journal(setting.directory.path).entries() if one.event is JournalEvent.AGAIN
+    ]
     assert reasons[-1] == "a part of it was measured 3 h 00 min ago"
 
 
@@ -170,8 +172,8 @@ def test_an_interrupted_run_keeps_what_the_launch_had_measured_and_resumes(setti
     timer.join()
     assert raised.value.exit_code == 130
     assert "resume" in str(raised.value.hint)
-    (interrupted,) = setting.entries(Happened.INTERRUPTED)
-    finished = setting.entries(Happened.FINISHED)
+    (interrupted,) = setting.entries(JournalEvent.INTERRUPTED)
+    finished = setting.entries(JournalEvent.FINISHED)
     setting.launcher.started.clear()
     setting.run()
     assert setting.launcher.started[0] == interrupted

@@ -6,7 +6,7 @@ import pytest
 from fabricbench.campaign.events import Notice
 from fabricbench.errors import EnvironmentLacks
 from fabricbench.record.account import account_of
-from fabricbench.record.journal import Happened
+from fabricbench.record.journal import JournalEvent
 from fabricbench.record.launch import read_launch
 from fabricbench.record.outcome import LaunchOutcome
 from fabricbench.record.store import Run
@@ -52,7 +52,7 @@ def test_a_run_whose_journal_ends_anywhere_resumes_without_running_a_finished_la
         journal.write_bytes(b"".join(lines[:lines_kept]) + b'{"event":"fini')
         setting.run()
         assert setting.launcher.started == []
-        told = setting.entries(Happened.FINISHED) + setting.entries(Happened.ADOPTED)
+        told = setting.entries(JournalEvent.FINISHED) + setting.entries(JournalEvent.ADOPTED)
         assert sorted(str(each) for each in told) == sorted(setting.ids)
 
 

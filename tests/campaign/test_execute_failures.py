@@ -17,7 +17,7 @@ from fabricbench.campaign.execute import Execution
 from fabricbench.campaign.failure import is_full
 from fabricbench.errors import EnvironmentLacks, Interrupted, RunIncomplete
 from fabricbench.record.account import account_of
-from fabricbench.record.journal import Happened
+from fabricbench.record.journal import JournalEvent
 from fabricbench.record.launch import read_launch
 from fabricbench.record.outcome import LaunchOutcome
 from fabricbench.record.store import Run
@@ -53,10 +53,10 @@ def test_a_launch_that_the_end_of_its_job_took_with_it_did_not_fail(setting: Set
     setting.launcher.behave(setting.ids[0], "no start")
     with pytest.raises(Interrupted, match=f"interrupted during {setting.ids[0]}"):
         setting.run()
-    assert setting.entries(Happened.FAILED) == []
-    assert setting.entries(Happened.INTERRUPTED) == [setting.ids[0]]
+    assert setting.entries(JournalEvent.FAILED) == []
+    assert setting.entries(JournalEvent.INTERRUPTED) == [setting.ids[0]]
     setting.run()
-    assert setting.entries(Happened.FINISHED) == setting.ids
+    assert setting.entries(JournalEvent.FINISHED) == setting.ids
 
 
 def test_a_process_that_could_not_be_ended_is_told_and_costs_no_launch(setting: Setting):
@@ -97,7 +97,7 @@ def test_a_hung_launch_is_ended_at_its_limit_with_its_log(setting: Setting):
     with pytest.raises(RunIncomplete, match="hung: ended at its time limit") as raised:
         setting.run(limit_seconds=1.0)
     assert "waiting for a peer that never comes" in raised.value.message
-    assert len(set(setting.entries(Happened.FINISHED))) == 5
+    assert len(set(setting.entries(JournalEvent.FINISHED))) == 5
 
 
 def test_a_launch_whose_record_still_grows_at_its_limit_is_not_hung(setting: Setting):
@@ -132,7 +132,7 @@ def test_a_full_disk_that_the_measurer_meets_is_said_and_everything_is_kept(sett
     with pytest.raises(EnvironmentLacks, match="no space left on the disk") as raised:
         setting.run()
     assert "resume" in str(raised.value.hint)
-    assert len(setting.entries(Happened.FINISHED)) == 2
+    assert len(setting.entries(JournalEvent.FINISHED)) == 2
 
 
 @pytest.fixture
@@ -153,13 +153,13 @@ def test_a_disk_that_fills_up_ends_the_run_and_more_space_lets_it_go_on(small_di
     setting = Setting(small_disk, testbed)
     with pytest.raises(EnvironmentLacks, match="no space left on the disk"):
         setting.run()
-    finished = setting.entries(Happened.FINISHED)
+    finished = setting.entries(JournalEvent.FINISHED)
     assert 0 < len(finished) < len(setting.ids)
     subprocess.run(["mount", "-o", "remount,size=20m", str(small_disk)], check=True)
     setting.launcher.started.clear()
     setting.run()
     assert not set(setting.launcher.started) & set(finished)
-    assert setting.entries(Happened.COMPLETED) == [None]
+    assert setting.entries(JournalEvent.COMPLETED) == [None]
 
 
 def test_a_full_disk_that_the_journal_meets_is_said(setting: Setting, monkeypatch: pytest.MonkeyPatch):
@@ -175,7 +175,7 @@ def test_a_full_disk_that_the_journal_meets_is_said(setting: Setting, monkeypatc
     with pytest.raises(EnvironmentLacks, match="no space left on the disk"):
         setting.run()
     monkeypatch.undo()
-    done = len(setting.entries(Happened.FINISHED))
+    done = len(setting.entries(JournalEvent.FINISHED))
     setting.launcher.started.clear()
     setting.run()
     assert len(setting.launcher.started) <= 6 - done
@@ -192,17 +192,17 @@ def test_a_run_whose_testbed_has_ended_says_so_at_once_and_goes_on_when_it_is_th
     assert time.monotonic() - begin < 20  # of a limit of 30 s
     assert "resume" in str(raised.value.hint)
     assert setting.launcher.started == setting.ids[:1]
-    assert setting.entries(Happened.FAILED) == setting.ids[:1]
+    assert setting.entries(JournalEvent.FAILED) == setting.ids[:1]
     setting.launcher.what_is_lost = None
     setting.run()
-    assert setting.entries(Happened.COMPLETED) == [None]
+    assert setting.entries(JournalEvent.COMPLETED) == [None]
 
 
 def test_no_launch_is_started_on_a_testbed_of_which_a_part_has_ended(setting: Setting):
     setting.launcher.what_is_lost = KEEPER
     with pytest.raises(EnvironmentLacks, match=f"the lab with it; {setting.ids[0]} was not started"):
         setting.run()
-    assert setting.launcher.started == setting.entries(Happened.STARTED) == []
+    assert setting.launcher.started == setting.entries(JournalEvent.STARTED) == []
 
 
 def test_a_switch_that_dies_costs_no_launch_on_another_fabric(setting: Setting):
@@ -212,8 +212,8 @@ def test_a_switch_that_dies_costs_no_launch_on_another_fabric(setting: Setting):
     setting.launcher.lost_in[first.launch_id] = Lost(what="its switch has ended", action="`lab up x`", fabric=other)
     with pytest.raises(EnvironmentLacks, match="its switch has ended"):
         setting.run()
-    assert setting.entries(Happened.FINISHED) == setting.launcher.started == [first.launch_id]
-    assert setting.entries(Happened.FAILED) == []
+    assert setting.entries(JournalEvent.FINISHED) == setting.launcher.started == [first.launch_id]
+    assert setting.entries(JournalEvent.FAILED) == []
     setting.write_manifest()
     assert not account_of(Run.open(setting.directory.path)).has_lost_results
 
@@ -229,7 +229,7 @@ def test_a_launch_waits_for_what_is_stopped_and_goes_on_with_it(setting: Setting
     monkeypatch.setattr(execute.time, "sleep", goes_on)
     setting.run()
     assert len(waited) == 1
-    assert len(setting.entries(Happened.FINISHED)) == len(setting.ids)
+    assert len(setting.entries(JournalEvent.FINISHED)) == len(setting.ids)
     (told,) = [one.text for one in setting.events if isinstance(one, Notice)]
     assert told == f"the switch of slow (process 9) is stopped; {setting.ids[0]} waits for it, 30 s at most"
 
@@ -296,7 +296,7 @@ def test_a_launch_whose_exit_code_says_that_it_failed_does_not_count_for_run_res
     setting.launcher.started.clear()
     setting.run()
     assert setting.launcher.started == [failing]
-    assert not setting.entries(Happened.ADOPTED)
+    assert not setting.entries(JournalEvent.ADOPTED)
 
 
 def test_a_launch_whose_record_is_not_of_what_was_planned_fails_and_names_the_cell(setting: Setting):

@@ -10,7 +10,7 @@ from fabricbench.campaign import execute
 from fabricbench.campaign.events import Event, GroupAgain
 from fabricbench.campaign.execute import Execution
 from fabricbench.errors import EnvironmentLacks, Interrupted, RunIncomplete
-from fabricbench.record.verification import Verdict, verify
+from fabricbench.record.verification import RunVerdict, verify
 from fabricbench.testbed.model import Lost
 from support.execution import Setting
 
@@ -24,7 +24,7 @@ def test_a_run_with_a_failed_launch_is_incomplete_and_its_launch_json_is_sealed(
         setting.run()
     setting.write_manifest()
     found = verify(setting.directory.path)
-    assert (found.verdict, found.without_hash, found.missing) == (Verdict.INCOMPLETE, (), (failing,))
+    assert (found.verdict, found.without_hash, found.missing) == (RunVerdict.INCOMPLETE, (), (failing,))
     path = setting.directory.launch(failing) / "launch.json"
     path.write_text(path.read_text() + "\n")
     assert [one.path for one in verify(setting.directory.path).altered] == [f"launches/{failing}/launch.json"]
@@ -38,7 +38,7 @@ def test_a_launch_whose_testbed_ended_under_it_is_sealed(setting: Setting):
     with pytest.raises(EnvironmentLacks, match="the keeper of lab x"):
         setting.run()
     setting.write_manifest()
-    assert verify(setting.directory.path).verdict is Verdict.INCOMPLETE
+    assert verify(setting.directory.path).verdict is RunVerdict.INCOMPLETE
 
 
 def test_an_interrupted_launch_is_sealed(setting: Setting, monkeypatch: pytest.MonkeyPatch):
@@ -54,7 +54,7 @@ def test_an_interrupted_launch_is_sealed(setting: Setting, monkeypatch: pytest.M
         setting.run()
     setting.write_manifest()
     found = verify(setting.directory.path)
-    assert (found.verdict, found.without_hash) == (Verdict.INCOMPLETE, ())
+    assert (found.verdict, found.without_hash) == (RunVerdict.INCOMPLETE, ())
 
 
 def test_a_run_that_ends_while_a_group_is_run_again_is_incomplete_and_nothing_is_called_gone(setting: Setting):
@@ -69,7 +69,7 @@ def test_a_run_that_ends_while_a_group_is_run_again_is_incomplete_and_nothing_is
         Execution(setting.directory, setting.plan, setting.launcher, end).run()
     setting.write_manifest()
     found = verify(setting.directory.path)
-    assert (found.verdict, found.altered) == (Verdict.INCOMPLETE, ())
+    assert (found.verdict, found.altered) == (RunVerdict.INCOMPLETE, ())
     (aside,) = setting.directory.launch(setting.ids[0]).glob("attempt-1")
     (aside / "launch.json").unlink()
     assert [one.path for one in verify(setting.directory.path).altered] == [f"launches/{setting.ids[0]}/launch.json"]

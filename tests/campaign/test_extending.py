@@ -19,7 +19,7 @@ from fabricbench.campaign.specification import Campaign, Experiment
 from fabricbench.campaign.venue import Standing
 from fabricbench.errors import EnvironmentLacks, RunIncomplete, UsageError
 from fabricbench.launch.launcher import Launcher
-from fabricbench.record.journal import Happened, Journal
+from fabricbench.record.journal import Journal, JournalEvent
 from fabricbench.record.manifest import Extension, looks_of
 from fabricbench.record.store import Run
 from fabricbench.statistics.correction import level_of_look
@@ -81,7 +81,7 @@ def test_an_extension_is_written_down_with_how_many_blocks_there_were_and_counts
     assert Run.open(bench.path).looks == (2,)
     bench.resume(blocks=3)
     run = bench.resume(blocks=5)
-    told = [one.facts for one in Journal(bench.path).entries() if one.event is Happened.EXTENDED]
+    told = [one.facts for one in Journal(bench.path).entries() if one.event is JournalEvent.EXTENDED]
     assert told == [{"blocks": 3, "planned": 2, "measured": 2}, {"blocks": 5, "planned": 3, "measured": 3}]
     assert [(one.planned, one.blocks) for one in run.manifest.extensions] == [(2, 3), (3, 5)]
     assert looks_of(run.manifest) == (2, 3)
@@ -204,7 +204,7 @@ def test_blocks_are_not_added_where_the_venue_cannot_be_had(bench: Bench, monkey
     with pytest.raises(EnvironmentLacks, match="no lab"):
         bench.resume(blocks=4)
     assert (bench.path / "plan.json").read_bytes() == plan
-    assert not [one for one in Journal(bench.path).entries() if one.event is Happened.EXTENDED]
+    assert not [one for one in Journal(bench.path).entries() if one.event is JournalEvent.EXTENDED]
 
 
 def test_an_unfinished_final_run_has_not_the_whole_error(bench: Bench):

@@ -23,11 +23,11 @@ from fabricbench.errors import EnvironmentLacks, FabricbenchError, UsageError
 from fabricbench.launch.launcher import Launcher
 from fabricbench.launch.slurm import SlurmLauncher
 from fabricbench.launch.staging import STAGED, NotStaged
-from fabricbench.record.journal import Happened, Journal
+from fabricbench.record.journal import Journal, JournalEvent
 from fabricbench.record.manifest import has_moved, lost_by
 from fabricbench.record.store import Run
 from fabricbench.testbed.model import Fabric, Node, Testbed
-from fabricbench.testbed.model import Launcher as LauncherName
+from fabricbench.testbed.model import LauncherKind as LauncherName
 from support.execution import Setting
 from support.fake_launcher import FakeLauncher
 
@@ -185,7 +185,9 @@ def test_a_run_goes_on_without_a_node_and_says_so_everywhere(cluster: Cluster):
     assert (loss.kept, list(loss.reasons)) == ((0,), ["c"])
     assert [node.name for node in run.manifest.testbed.nodes] == [*"abcd"]
     assert RunDirectory(cluster.path).read_plan().plan.losses == run.manifest.losses
-    assert [entry.facts["kept"] for entry in Journal(cluster.path).entries() if entry.event is Happened.LOST] == [[0]]
+    assert [entry.facts["kept"] for entry in Journal(cluster.path).entries() if entry.event is JournalEvent.LOST] == [
+        [0]
+    ]
     found = {(row["block"], row["pattern"], row["variant"]) for row in run.cells().iter_rows(named=True)}
     assert {(0, "ring", "4 ranks"), (1, "ring", "3 ranks,without c"), (0, "pingpong", ""), (3, "pingpong", "")} <= found
     findings = analyse([run], baseline=None, margin=0.02)
@@ -286,7 +288,7 @@ def test_a_launch_whose_files_do_not_reach_rank_0_fails_and_is_tried_again(
 
     monkeypatch.setattr(setting.launcher, "stage", stage)
     setting.run()
-    assert setting.entries(Happened.FAILED) == [failing]
+    assert setting.entries(JournalEvent.FAILED) == [failing]
     assert len(setting.of(LaunchFinished)) == len(setting.ids) + 1, "its group was measured again as a whole"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fabricbench.campaign.failure import Ended, Failure, does_not_start, run_incomplete
+from fabricbench.campaign.failure import AttemptEnd, Failure, does_not_start, run_incomplete
 from fabricbench.campaign.order import LaunchPlan
 from fabricbench.launch.launcher import Command
 
@@ -15,7 +15,7 @@ LAUNCH = LaunchPlan(
 
 def failed(stderr: str = "", stdout: str = "") -> Failure:
     command, reason = Command((), Path("/run/b00-a")), "ended with exit code 7"
-    return Failure(LAUNCH, command, Ended.WITH_AN_ERROR, reason, False, stderr, 7, stdout)
+    return Failure(LAUNCH, command, AttemptEnd.WITH_AN_ERROR, reason, False, stderr, 7, stdout)
 
 
 def test_a_program_that_says_why_on_stdout_alone_is_quoted_from_there():

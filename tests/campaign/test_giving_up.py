@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fabricbench.campaign.failure import Ended, Failure
+from fabricbench.campaign.failure import AttemptEnd, Failure
 from fabricbench.campaign.giving_up import ALIKE_EVERYWHERE, ALIKE_ON_A_FABRIC, Stop, Trials
 from fabricbench.campaign.order import LaunchPlan
 from fabricbench.launch.launcher import Command
@@ -28,7 +28,9 @@ def launch(fabric: str, block: int = 0) -> LaunchPlan:
     )
 
 
-def failure(fabric: str, log: str = "no such library", code: int = 1, ended: Ended = Ended.WITH_AN_ERROR) -> Failure:
+def failure(
+    fabric: str, log: str = "no such library", code: int = 1, ended: AttemptEnd = AttemptEnd.WITH_AN_ERROR
+) -> Failure:
     return Failure(launch(fabric), Command((), Path()), ended, "ended", True, log, code)
 
 
@@ -59,7 +61,7 @@ def test_what_fails_on_one_fabric_alone_is_stopped_there_and_goes_on_on_the_othe
         (failure("a"), failure("a")),
         (failure("a"), failure("a"), failure("a")),
         (failure("a"), failure("a"), failure("b", code=2)),
-        (failure("a"), failure("a"), failure("b", ended=Ended.HUNG)),
+        (failure("a"), failure("a"), failure("b", ended=AttemptEnd.HUNG)),
         (failure("a", log="pid 7"), failure("a", log="pid 8"), failure("b", log="pid 9")),
     ],
 )
@@ -83,6 +85,6 @@ def test_a_measurer_is_none_of_its_affairs():
     found = trials()
     measurer = launch("a").model_copy(update={"workload": None})
     for _ in range(9):
-        found.note_failure(Failure(measurer, Command((), Path()), Ended.WITH_AN_ERROR, "ended", False, "", 1))
+        found.note_failure(Failure(measurer, Command((), Path()), AttemptEnd.WITH_AN_ERROR, "ended", False, "", 1))
     assert found.review() == []
     assert not found.is_stopped(measurer)

@@ -17,7 +17,7 @@ from fabricbench.lab.topology import plan_lab
 from fabricbench.record.kernel_lines import KernelRecord, parse_kernel_record
 from fabricbench.record.launch import KERNEL_RECORDS, read_launch, write_launch
 from fabricbench.record.workload_cells import LaunchOfWorkload, record_of, result_of_kernel
-from fabricbench.testbed.model import Launcher, Layout, Testbed
+from fabricbench.testbed.model import LauncherKind, Layout, Testbed
 
 FIXTURE = (Path(__file__).parents[2] / "schema/fixtures/kernel_record.jsonl").read_bytes().splitlines(keepends=True)
 GOOD = [FIXTURE[0], FIXTURE[1], FIXTURE[3].replace(b'"runs":2', b'"runs":1')]
@@ -144,7 +144,7 @@ def test_what_this_machine_could_never_hold_is_refused_where_all_nodes_are_this_
         UsageError, match=r"needs [\d,]+ GiB for its data, and this machine, whose memory all nodes share, has"
     ):
         plan_run(asked, lab_of(), seed=1)
-    cluster = lab_of().model_copy(update={"launcher": Launcher.SSH})
+    cluster = lab_of().model_copy(update={"launcher": LauncherKind.SSH})
     assert plan_run(asked, cluster, seed=1).launches
 
 

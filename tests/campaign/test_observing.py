@@ -12,11 +12,11 @@ import pytest
 from fabricbench.campaign import observing
 from fabricbench.campaign.observing import MOST_THROTTLED, Observation, Observed, Observers, Quota
 from fabricbench.campaign.order import LaunchPlan
-from fabricbench.launch.watch import Outcome
+from fabricbench.launch.watch import ProgramEnd
 from fabricbench.record.reading import Record
 
 LAUNCH = LaunchPlan(launch_id="b00-net", block=0, position=0, fabric="net", token=1, cells=(0,), estimated_seconds=1.0)
-ENDED = Outcome(exit_code=0, seconds=10.0, stderr_tail="")
+ENDED = ProgramEnd(exit_code=0, seconds=10.0, stderr_tail="")
 
 
 @dataclass
@@ -34,7 +34,7 @@ class Fake:
         time.sleep(self.seconds)
         return self
 
-    def end(self, record: Record, ended: Outcome | None) -> Observed:
+    def end(self, record: Record, ended: ProgramEnd | None) -> Observed:
         del record
         self.asked.append("end" if ended else "end that nobody saw")
         return Observed(self.facts, self.invalid)

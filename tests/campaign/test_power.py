@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fabricbench.campaign.noise import LAB, LOOPBACK, Kind, Noise, kind_of, usual_noise
+from fabricbench.campaign.noise import LAB, LOOPBACK, CellKind, NoiseProfile, kind_of, usual_noise
 from fabricbench.campaign.plan import RunPlan, plan_run
 from fabricbench.campaign.power import comparisons, gate_need, power_of
 from fabricbench.campaign.presets import PRESETS, QUICK, STANDARD
@@ -23,7 +23,7 @@ from fabricbench.record.setup import setup_of
 from fabricbench.record.store import Run
 from fabricbench.statistics import decision
 from fabricbench.statistics.ratios import paired_ratios
-from fabricbench.testbed.model import Launcher
+from fabricbench.testbed.model import LauncherKind
 from support.synthetic_run import Noise as SampleNoise
 from support.synthetic_run import SyntheticCell, write_synthetic_run
 
@@ -105,7 +105,7 @@ def test_standard_finds_ten_percent_in_tcp_beyond_the_margin_and_names_who_is_ah
 def test_one_tcp_cell_that_differs_alone_is_found_as_the_plan_says(standard: RunPlan):
     power = power_of(standard, LAB, MARGIN)
     assert power.tests == comparisons(standard) == len(standard.cells) + len(curves_of(standard))
-    small = next(found for found in power.found if found.kind is Kind.SMALL and Layer.TCP in found.layers)
+    small = next(found for found in power.found if found.kind is CellKind.SMALL and Layer.TCP in found.layers)
     cell = cells_of(standard, Layer.TCP, Pattern.PINGPONG, 64)[0]
     assert small.faster is not None
     effects = np.zeros(len(standard.cells))
@@ -139,7 +139,7 @@ def test_a_gate_needs_more_blocks_the_narrower_it_is_and_the_more_has_to_pass(st
     wide, narrow = (gate_need(standard, LAB, allowed) for allowed in (0.2, 0.05))
     assert wide.all_cells < narrow.all_cells
     noisiest = narrow.by_kind[0]
-    assert (noisiest[0], noisiest[1]) == (Kind.SMALL, (Layer.MPI,))
+    assert (noisiest[0], noisiest[1]) == (CellKind.SMALL, (Layer.MPI,))
     assert noisiest[2] < narrow.all_cells
 
 
@@ -168,14 +168,14 @@ def test_a_run_says_in_one_line_what_it_finds_over_the_layers_that_users_meet(st
 
 
 def test_the_noise_that_is_assumed_depends_on_where_the_nodes_are():
-    assert usual_noise(Launcher.LAB) is LAB
-    assert usual_noise(Launcher.SSH) is usual_noise(Launcher.LOCAL) is LOOPBACK
+    assert usual_noise(LauncherKind.LAB) is LAB
+    assert usual_noise(LauncherKind.SSH) is usual_noise(LauncherKind.LOCAL) is LOOPBACK
 
 
 def test_no_noise_is_assumed_for_floods_kernels_memory_and_beside_a_congestor():
-    assert kind_of(Layer.TCP, Pattern.PINGPONG, 1472) is Kind.MEDIUM
-    assert kind_of(Layer.MPI, Pattern.ALLREDUCE, 8) is Kind.SMALL
-    assert kind_of(Layer.UDP, Pattern.STREAM, 64) is Kind.RATE
+    assert kind_of(Layer.TCP, Pattern.PINGPONG, 1472) is CellKind.MEDIUM
+    assert kind_of(Layer.MPI, Pattern.ALLREDUCE, 8) is CellKind.SMALL
+    assert kind_of(Layer.UDP, Pattern.STREAM, 64) is CellKind.RATE
     assert kind_of(Layer.TCP, Pattern.PINGPONG, 64, is_congested=True) is None
     for layer, pattern in ((Layer.MEMORY, Pattern.PINGPONG), (Layer.MPI, Pattern.NPB), (Layer.TCP, Pattern.INCAST)):
         assert kind_of(layer, pattern, 1024) is None
@@ -193,12 +193,12 @@ def run_with_noise(directory: Path, *, launch: float, sample: float, blocks: int
 
 def test_the_noise_of_a_run_is_that_which_made_its_samples(tmp_path: Path):
     found = read_noise(run_with_noise(tmp_path / "run", launch=0.03, sample=0.1))
-    assert set(found.scatter) == {(Layer.TCP, Kind.SMALL), (Layer.MPI, Kind.RATE)}
-    launch, second = found.scatter[Layer.TCP, Kind.SMALL]
+    assert set(found.scatter) == {(Layer.TCP, CellKind.SMALL), (Layer.MPI, CellKind.RATE)}
+    launch, second = found.scatter[Layer.TCP, CellKind.SMALL]
     assert launch == pytest.approx(0.03, rel=0.15)
     # The median of independent normal samples varies pi / 2 as much as their mean; a sample takes 65 us at the mean of both.
     assert second == pytest.approx(0.1 * np.sqrt(np.pi / 2 * 65e-6), rel=0.2)
-    launch, second = found.scatter[Layer.MPI, Kind.RATE]
+    launch, second = found.scatter[Layer.MPI, CellKind.RATE]
     assert launch == pytest.approx(0.03, rel=0.25)
     assert second == pytest.approx(0.1 * np.sqrt(16384 * 8 * 100 / 1.05e9), rel=0.2)
 
@@ -224,7 +224,7 @@ def test_a_quieter_machine_is_said_to_find_smaller_differences(tmp_path: Path):
 
 
 def test_a_difference_that_nobody_needs_a_plan_for_is_none_at_all():
-    wild = Noise(name="a wild machine", source="test", scatter={(Layer.TCP, Kind.SMALL): (2.0, 0.0)})
+    wild = NoiseProfile(name="a wild machine", source="test", scatter={(Layer.TCP, CellKind.SMALL): (2.0, 0.0)})
     lab = find_venue("lab:fast-ethernet,myrinet", 2).testbed()
     one = Experiment(layers=("tcp",), pattern=Pattern.PINGPONG, message_bytes=(64,))
     power = power_of(plan_run(Campaign(name="c", blocks=3, experiments=(one,)), lab, seed=1), wild, 0.02)

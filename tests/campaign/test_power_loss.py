@@ -11,7 +11,7 @@ import pytest
 from fabricbench.campaign.events import LaunchFinished
 from fabricbench.campaign.run_directory import RunDirectory
 from fabricbench.record.atomic import synced
-from fabricbench.record.journal import Happened, Journal
+from fabricbench.record.journal import Journal, JournalEvent
 from fabricbench.record.store import Run
 from fabricbench.record.verification import verify
 from fabricbench.testbed.model import Testbed
@@ -48,7 +48,9 @@ def test_what_was_told_as_finished_is_there_whenever_the_power_goes(disk: Disk, 
         run = Run.open(copy / "run")
         assert run.damaged == ()
         assert told(setting) <= {launch.launch_id for launch in run.launches}
-        assert told(setting) <= {one.launch_id for one in Journal(run.path).entries() if one.event is Happened.FINISHED}
+        assert told(setting) <= {
+            one.launch_id for one in Journal(run.path).entries() if one.event is JournalEvent.FINISHED
+        }
         assert verify(run.path).altered == ()
         moments.append(len(told(setting)))
 

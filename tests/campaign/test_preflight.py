@@ -23,16 +23,16 @@ from fabricbench.campaign.trust import seal_plan
 from fabricbench.campaign.venue import Standing, Twins
 from fabricbench.errors import EnvironmentLacks
 from fabricbench.lab import Lab, lab_support, parse_fabrics
-from fabricbench.launch.asking import Answer
+from fabricbench.launch.asking import CommandAnswer
 from fabricbench.launch.library import mpich
 from fabricbench.launch.mpi import MpiStarter, find_starter
 from fabricbench.launch.slurm import SlurmLauncher
 from fabricbench.launch.ssh import SshLauncher
 from fabricbench.launch.starter import hydra, srun
 from fabricbench.model import Layer, Pattern
-from fabricbench.record.journal import Happened, Journal
+from fabricbench.record.journal import Journal, JournalEvent
 from fabricbench.record.manifest import read_manifest
-from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
+from fabricbench.testbed.model import Fabric, LauncherKind, Node, Testbed
 from fabricbench.testbed.names import LookUp
 from fabricbench.testbed.preflight_result import Preflight, Silent
 from support.calling import Call
@@ -77,7 +77,7 @@ def rack(tmp_path: Path) -> Path:
 def rack_of(*fabrics: Fabric, nodes: tuple[str, ...] = ("c0", "c1", "c2")) -> Testbed:
     usual = (Fabric(name="slow", interface="eth0"), Fabric(name="fast", interface="eth1", mtu=9000))
     return Testbed(
-        name="rack", launcher=Launcher.SSH, nodes=tuple(Node(name=name) for name in nodes), fabrics=fabrics or usual
+        name="rack", launcher=LauncherKind.SSH, nodes=tuple(Node(name=name) for name in nodes), fabrics=fabrics or usual
     )
 
 
@@ -260,7 +260,7 @@ def test_the_example_of_two_fabrics_lacks_nothing_but_its_nodes(
 def test_the_manifest_says_how_the_testbed_was_found_or_that_nobody_looked(tmp_path: Path, preflight: bool):
     here = Testbed(
         name="here",
-        launcher=Launcher.LOCAL,
+        launcher=LauncherKind.LOCAL,
         nodes=(Node(name="localhost"),),
         fabrics=(Fabric(name="loopback", interface="lo", mtu=65536),),
     )
@@ -324,7 +324,7 @@ def test_the_journal_says_how_a_resumed_run_found_the_nodes_or_that_nobody_looke
     nodes.answer("c1", load=7.0)
     heard: list[Event] = []
     resume_run(begun.path, notify=heard.append, preflight=preflight)
-    (resumed,) = [one for one in Journal(begun.path).entries() if one.event is Happened.RESUMED]
+    (resumed,) = [one for one in Journal(begun.path).entries() if one.event is JournalEvent.RESUMED]
     found = Preflight.model_validate(resumed.facts["preflight"])
     assert found.is_skipped is not preflight
     assert [one.node for one in found.warnings] == (["c1"] if preflight else [])
@@ -367,7 +367,7 @@ def test_nodes_of_a_lab_that_are_reached_as_if_over_ssh_are_found_as_they_are(
     lab = Lab.up(f"test-{secrets.token_hex(4)}", 2, parse_fabrics("fast-ethernet,myrinet"), owned=True)
     try:
         there = lab.testbed()
-        over_ssh = there.model_copy(update={"launcher": Launcher.SSH, "lab": None})
+        over_ssh = there.model_copy(update={"launcher": LauncherKind.SSH, "lab": None})
         nodes = FakeNodes(tmp_path / "nodes", monkeypatch)
         for node in there.nodes:
             shell = lab.command_in(node.name, ["sh", "-c"], working_directory=Path("/"), environment={})
@@ -399,7 +399,7 @@ def test_nodes_of_a_lab_that_are_reached_as_if_over_ssh_are_found_as_they_are(
 def test_a_node_whose_slurmd_is_dead_is_no_matter_of_our_doctor(stderr: str):
     starter = MpiStarter("/usr/bin/srun", srun, "22.05.8", mpich, "5.0")
     launcher = SlurmLauncher(starter, rack_of(nodes=("c1",)))
-    silent = _understood("c1", Answer(exit_code=1, stderr=stderr), launcher)
+    silent = _understood("c1", CommandAnswer(exit_code=1, stderr=stderr), launcher)
     assert isinstance(silent, Silent)
     assert "doctor" not in silent.found
     assert "scontrol show node c1" in silent.action
@@ -409,7 +409,9 @@ def test_a_node_whose_slurmd_is_dead_is_no_matter_of_our_doctor(stderr: str):
 def test_a_doctor_that_fails_in_a_step_is_still_what_failed():
     starter = MpiStarter("/usr/bin/srun", srun, "22.05.8", mpich, "5.0")
     stderr = "ModuleNotFoundError: No module named 'fabricbench'\nsrun: error: c1: task 0: Exited with exit code 1\n"
-    silent = _understood("c1", Answer(exit_code=1, stderr=stderr), SlurmLauncher(starter, rack_of(nodes=("c1",))))
+    silent = _understood(
+        "c1", CommandAnswer(exit_code=1, stderr=stderr), SlurmLauncher(starter, rack_of(nodes=("c1",)))
+    )
     assert isinstance(silent, Silent)
     assert "no fabricbench in" in silent.found
 
@@ -417,7 +419,7 @@ def test_a_doctor_that_fails_in_a_step_is_still_what_failed():
 def test_a_node_that_is_reached_by_the_testbeds_own_tokens_is_not_blamed_on_ssh():
     starter = MpiStarter("/opt/bin/mpiexec", hydra, "5.0", mpich, "5.0")
     testbed = rack_of(nodes=("c1",)).model_copy(update={"reach": ("kubectl", "exec", "{node}", "--", "{program}")})
-    silent = _understood("c1", Answer(problem="there was no answer within 30 s"), SshLauncher(starter, testbed))
+    silent = _understood("c1", CommandAnswer(problem="there was no answer within 30 s"), SshLauncher(starter, testbed))
     assert isinstance(silent, Silent)
     assert silent.action == "see how long `kubectl exec c1 -- true` takes here, and what it says"
 
@@ -426,7 +428,7 @@ def test_a_node_whose_name_nobody_tells_is_not_blamed_on_a_firewall(nodes: FakeN
     nodes.behave("c1", "exit 0")
     monkeypatch.setattr(
         "fabricbench.campaign.preflight.ask_all",
-        lambda asked, *_: dict.fromkeys(asked, Answer(problem="there was no answer within 30 s")),
+        lambda asked, *_: dict.fromkeys(asked, CommandAnswer(problem="there was no answer within 30 s")),
     )
     monkeypatch.setattr(
         "fabricbench.campaign.preflight.look_up_all", lambda names: {name: LookUp(is_silent=True) for name in names}
@@ -465,7 +467,7 @@ def test_who_does_not_answer_a_fan_out_under_its_own_name_is_asked_alone_and_tol
     (tmp_path / "fan.py").write_text(SWAPPED)
     testbed = Testbed(
         name="rack",
-        launcher=Launcher.SSH,
+        launcher=LauncherKind.SSH,
         nodes=tuple(Node(name=f"c{number}") for number in range(3)),
         fabrics=(Fabric(name="slow", interface="eth0"),),
         fan_out=(sys.executable, str(tmp_path / "fan.py"), str(tmp_path / "nodes"), "{nodes}", behind, "{program}"),
@@ -481,7 +483,7 @@ def test_whose_answer_to_a_fan_out_is_cut_is_asked_alone(nodes: FakeNodes, tmp_p
     (tmp_path / "fan.py").write_text(FAN_OUT)
     testbed = Testbed(
         name="rack",
-        launcher=Launcher.SSH,
+        launcher=LauncherKind.SSH,
         nodes=tuple(Node(name=f"c{number}") for number in range(3)),
         fabrics=(Fabric(name="slow", interface="eth0"),),
         fan_out=(sys.executable, str(tmp_path / "fan.py"), str(tmp_path / "nodes"), "{nodes}", "{program}"),

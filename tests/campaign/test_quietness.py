@@ -18,7 +18,7 @@ from fabricbench.launch.launcher import Launcher
 from fabricbench.quantity import count
 from fabricbench.record.manifest import read_manifest
 from fabricbench.testbed.advice import findings_in
-from fabricbench.testbed.model import Launcher as LauncherName
+from fabricbench.testbed.model import LauncherKind as LauncherName
 from fabricbench.testbed.model import Testbed
 from support.fake_launcher import FakeLauncher
 

@@ -15,7 +15,7 @@ from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Pattern, RdmaDoor
 from fabricbench.pattern_facts import USUAL_LAYERS
 from fabricbench.record.probe_plan import PlanProbe
-from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
+from fabricbench.testbed.model import Fabric, LauncherKind, Node, Testbed
 from fabricbench.testbed.wire import Wire
 
 BOTH = (RdmaDoor.SEND, RdmaDoor.WRITE)
@@ -29,7 +29,7 @@ def rail(name: str, rate_bit_s: float, *, has_rdma: bool = True) -> Fabric:
 def bed_of(*fabrics: Fabric, nodes: int = 4) -> Testbed:
     return Testbed(
         name="rails",
-        launcher=Launcher.SSH,
+        launcher=LauncherKind.SSH,
         nodes=tuple(Node(name=f"n{number}") for number in range(nodes)),
         fabrics=fabrics,
     )

@@ -15,8 +15,8 @@ from fabricbench.campaign.run_directory import RunDirectory, StoredPlan
 from fabricbench.campaign.venue import OwnLab, Standing
 from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.lab import parse_fabrics
-from fabricbench.record.journal import Happened, Journal
-from fabricbench.testbed.model import Launcher, Testbed
+from fabricbench.record.journal import Journal, JournalEvent
+from fabricbench.testbed.model import LauncherKind, Testbed
 
 
 def test_a_directory_that_holds_a_run_is_not_overwritten_but_resumed(tmp_path: Path):
@@ -89,7 +89,7 @@ def test_what_an_earlier_attempt_left_is_kept_aside_each_under_its_number(tmp_pa
 
 def test_a_run_that_could_not_begin_leaves_nothing_and_can_be_started_again(tmp_path: Path, testbed: Testbed):
     nowhere = testbed.fabrics[0].model_copy(update={"interface": "nowhere0"})
-    here = testbed.model_copy(update={"launcher": Launcher.LOCAL, "lab": None, "fabrics": (nowhere,)})
+    here = testbed.model_copy(update={"launcher": LauncherKind.LOCAL, "lab": None, "fabrics": (nowhere,)})
     plan = plan_run(QUICK, here, seed=1)
     (tmp_path / "was there").mkdir()
     for preflight in (True, False, True):
@@ -143,7 +143,7 @@ def test_the_folder_of_a_launch_is_on_the_disk_before_anything_tells_of_it(
 def test_a_line_of_the_journal_is_on_the_disk_when_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     synced: list[Path] = []
     monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(Path(f"/proc/self/fd/{descriptor}").readlink()))
-    Journal(tmp_path).append(Happened.PLANNED)
+    Journal(tmp_path).append(JournalEvent.PLANNED)
     assert synced == [tmp_path / "journal.jsonl"]
 
 
@@ -153,7 +153,7 @@ def test_what_a_kill_left_half_written_is_gone_once_the_run_goes_on(
     monkeypatch.setattr(running, "_execute", lambda *_, **__: None)
     directory = RunDirectory(tmp_path)
     plan = plan_run(QUICK, testbed, seed=1)
-    local = testbed.model_copy(update={"launcher": Launcher.LOCAL})
+    local = testbed.model_copy(update={"launcher": LauncherKind.LOCAL})
     directory.write_plan(StoredPlan(campaign=QUICK, plan=plan, venue=Standing(given=local)))
     (tmp_path / "launches/b00-slow").mkdir(parents=True)
     for name in (".manifest.json.77.tmp", "launches/b00-slow/.samples.parquet.77.tmp"):
@@ -175,17 +175,17 @@ def test_what_a_run_left_that_died_before_its_plan_was_whole_is_no_run_and_is_be
         RunDirectory(path).write_plan(stored)
     if is_half:
         os.truncate(path / "journal.jsonl", 20)
-    begun: list[list[Happened]] = []
+    begun: list[list[JournalEvent]] = []
     monkeypatch.setattr(
         running, "_execute", lambda *_, **__: begun.append([one.event for one in Journal(path).entries()])
     )
     start_run(path, QUICK, Standing(given=testbed), stored.plan, notify=print, preflight=False)
-    assert begun == [[Happened.DESCRIBED, Happened.PLANNED]]
+    assert begun == [[JournalEvent.DESCRIBED, JournalEvent.PLANNED]]
     assert RunDirectory(path).read_plan().plan == stored.plan
 
 
 def test_a_journal_that_tells_of_launches_is_no_stub(tmp_path: Path):
-    Journal(tmp_path).append(Happened.STARTED, "b00-slow")
+    Journal(tmp_path).append(JournalEvent.STARTED, "b00-slow")
     with pytest.raises(UsageError, match="is not empty"):
         RunDirectory(tmp_path).create()
 

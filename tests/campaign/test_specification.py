@@ -14,7 +14,7 @@ from fabricbench.model import Layer, Pattern, Receive
 from fabricbench.pattern_facts import NETWORK, USUAL_LAYERS, Family
 from fabricbench.patterns import PATTERNS
 from fabricbench.record.probe_plan import Stopping
-from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
+from fabricbench.testbed.model import Fabric, LauncherKind, Node, Testbed
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -284,7 +284,7 @@ def test_prices_in_two_currencies_are_refused_before_anything_runs():
 
     bed = Testbed(
         name="x",
-        launcher=Launcher.SSH,
+        launcher=LauncherKind.SSH,
         nodes=(Node(name="n0"), Node(name="n1")),
         fabrics=(priced("a", "EUR"), priced("b", "USD")),
     )

@@ -15,7 +15,7 @@ from fabricbench.campaign.events import Event, LaunchFinished, LaunchStarted, Ru
 from fabricbench.campaign.following import Following
 from fabricbench.campaign.run_directory import RunDirectory, StoredPlan
 from fabricbench.campaign.submission import (
-    Order,
+    JobRequest,
     Submission,
     SubmittedJob,
     Waiting,
@@ -32,7 +32,7 @@ from fabricbench.campaign.submission import (
 from fabricbench.campaign.venue import Standing
 from fabricbench.errors import EnvironmentLacks, RunIncomplete, UsageError
 from fabricbench.launch.slurm import JobId, JobState, SlurmRefusal, SlurmSilent, submit
-from fabricbench.record.journal import Happened, Journal
+from fabricbench.record.journal import Journal, JournalEvent
 from fabricbench.record.lock import locked
 from fabricbench.testbed.model import SlurmJob, Testbed
 from support.execution import CAMPAIGN, Setting
@@ -41,8 +41,8 @@ COMMAND = ("/opt/bin/fabricbench", "run", "my campaign.toml", "--testbed", "c.to
 JOB = JobId("7")
 
 
-def order(asked: SlurmJob | None = None, nodes: tuple[str, ...] | int = 4, seconds: float = 900.0) -> Order:
-    return Order(COMMAND, Path("/home/me/my files"), asked or SlurmJob(), nodes, seconds, ("--mem=0",))
+def order(asked: SlurmJob | None = None, nodes: tuple[str, ...] | int = 4, seconds: float = 900.0) -> JobRequest:
+    return JobRequest(COMMAND, Path("/home/me/my files"), asked or SlurmJob(), nodes, seconds, ("--mem=0",))
 
 
 def test_the_script_holds_the_very_command_and_the_options_of_the_testbed():
@@ -329,8 +329,8 @@ def test_the_journal_of_a_run_that_is_begun_again_tells_how_far_it_is(run: Setti
     following = Following(run.directory.path, events.append)
     following.look()
     journal = Journal(run.directory.path)
-    journal.append(Happened.FINISHED, run.ids[0], seconds=1.0)
+    journal.append(JournalEvent.FINISHED, run.ids[0], seconds=1.0)
     following.look()
-    journal.append(Happened.AGAIN, group="block 0", set_aside=[run.ids[0]])
+    journal.append(JournalEvent.AGAIN, group="block 0", set_aside=[run.ids[0]])
     following.look()
     assert [event.finished for event in events if isinstance(event, RunStarted)] == [0, 0]

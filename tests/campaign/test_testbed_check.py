@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fabricbench.campaign.testbed_check import Looked, check_campaign, measurings
 from fabricbench.model import Layer
-from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
-from fabricbench.testbed.preflight_result import Finding, Preflight, Severity
+from fabricbench.testbed.model import Fabric, LauncherKind, Node, Testbed
+from fabricbench.testbed.preflight_result import Finding, FindingSeverity, Preflight
 
 SLOW = Fabric(name="slow", interface="eth0")
 FAST = Fabric(name="fast", interface="eth1", mtu=9000, layers=(Layer.MEMORY, Layer.TCP, Layer.MPI))
@@ -15,14 +15,16 @@ MEMORY = Fabric(name="memory", layers=(Layer.MEMORY, Layer.MPI))
 def looked(*findings: Finding, nodes: int = 4) -> Looked:
     testbed = Testbed(
         name="t",
-        launcher=Launcher.SSH,
+        launcher=LauncherKind.SSH,
         nodes=tuple(Node(name=f"n{number}") for number in range(1, nodes + 1)),
         fabrics=(SLOW, FAST, MEMORY),
     )
     return Looked(testbed, Preflight(), findings, {}, {})
 
 
-def wrong(node: str = "", fabric: str = "", subject: str = "interface", severity: Severity = Severity.ERROR) -> Finding:
+def wrong(
+    node: str = "", fabric: str = "", subject: str = "interface", severity: FindingSeverity = FindingSeverity.ERROR
+) -> Finding:
     return Finding(severity=severity, node=node, fabric=fabric, subject=subject, found="x", needed="y", action="z")
 
 
@@ -34,7 +36,11 @@ def test_a_node_is_left_out_of_the_fabric_that_it_is_wrong_on_and_of_all_where_i
 
 def test_two_fabrics_that_are_one_are_not_measured_and_what_does_no_harm_keeps_nobody_out():
     assert looked(wrong(fabric="slow and fast", subject="distinct")).sound_nodes(SLOW) == ()
-    harmless = (wrong("n1", "slow", "speed"), wrong("n2", subject="clock"), wrong("n3", severity=Severity.WARNING))
+    harmless = (
+        wrong("n1", "slow", "speed"),
+        wrong("n2", subject="clock"),
+        wrong("n3", severity=FindingSeverity.WARNING),
+    )
     assert looked(*harmless).sound_nodes(SLOW) == ("n1", "n2", "n3", "n4")
 
 

@@ -20,7 +20,7 @@ from fabricbench.campaign.specification import Campaign, Experiment
 from fabricbench.campaign.trust import is_sealed, seal_plan
 from fabricbench.campaign.venue import Standing
 from fabricbench.errors import UsageError
-from fabricbench.testbed.model import Launcher, Testbed
+from fabricbench.testbed.model import LauncherKind, Testbed
 
 CAMPAIGN = Campaign(
     name="tiny", blocks=2, experiments=(Experiment(layers=("tcp",), pattern="pingpong", message_bytes=(64,)),)
@@ -44,7 +44,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[StoredPlan]:
 
 @pytest.fixture
 def local(testbed: Testbed) -> Testbed:
-    return testbed.model_copy(update={"launcher": Launcher.LOCAL})
+    return testbed.model_copy(update={"launcher": LauncherKind.LOCAL})
 
 
 def written(path: Path, testbed: Testbed) -> RunDirectory:

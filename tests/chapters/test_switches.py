@@ -14,8 +14,8 @@ from fabricbench.analysis.findings.switches import (
     FabricSwitch,
     Forwarding,
     FrameDifference,
-    Lacking,
     Seen,
+    SwitchUnknown,
     WhatIf,
 )
 from fabricbench.chapters import switches, what_if
@@ -207,7 +207,7 @@ def test_without_a_stream_it_is_said_what_to_measure(tmp_path: Path):
     found = analyse([write_synthetic_run(tmp_path / "run", cells=made, blocks=8, testbed=testbed)])
     one = switch_of(found, "stored")
     assert one.forwarding is None
-    assert one.lacking["forwarding"] is Lacking.RATE
+    assert one.lacking["forwarding"] is SwitchUnknown.RATE
     assert any("cannot say the forwarding: no stream" in line for line in switches.CHAPTER.lines(found))
 
 
@@ -268,12 +268,12 @@ def test_bursts_over_links_of_one_rate_tell_no_buffer(tmp_path: Path):
     made = tuple(one for one in bursts(16, 128) if one.ranks != (0, 2))
     one = switch_of(buffer_findings(tmp_path / "run", made), "stored")
     assert one.buffer is None
-    assert one.lacking["buffer"] is Lacking.FASTER_SENDER
+    assert one.lacking["buffer"] is SwitchUnknown.FASTER_SENDER
 
 
 def test_bursts_of_which_none_lost_or_all_did_say_which_to_measure(tmp_path: Path):
     one = switch_of(buffer_findings(tmp_path / "none", bursts(16)), "stored")
-    assert (one.lacking["buffer"], one.to_measure) == (Lacking.NO_LOSS, (32,))
+    assert (one.lacking["buffer"], one.to_measure) == (SwitchUnknown.NO_LOSS, (32,))
     made = tuple(cell for cell in bursts(1, 16) if cell.parameters.get("messages") != 1)
     one = switch_of(buffer_findings(tmp_path / "all", made), "stored")
-    assert (one.lacking["buffer"], one.to_measure) == (Lacking.ALL_LOST, (8,))
+    assert (one.lacking["buffer"], one.to_measure) == (SwitchUnknown.ALL_LOST, (8,))

@@ -20,7 +20,7 @@ from fabricbench.analysis.network_map import CONFIRMATION
 from fabricbench.campaign.preparing import Prepared
 from fabricbench.cli import app
 from fabricbench.cli.map import render
-from fabricbench.cli.output import Format
+from fabricbench.cli.output import OutputFormat
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Metric, Pattern
 from support.synthetic_run import Noise, SyntheticCell, synthetic_testbed, write_synthetic_run
@@ -174,7 +174,7 @@ def test_a_matrix_that_is_wider_than_the_terminal_is_in_parts_and_no_number_is_b
         slow=(),
         is_judged=True,
     )
-    text = render([network], Format.TEXT, {}, width=80)
+    text = render([network], OutputFormat.TEXT, {}, width=80)
     assert max(map(len, text.splitlines())) <= 80
     assert text.count("94.1 Mbit/s") == 12 * 11
     assert text.count("(median of 1 launch)") == text.count("from \\ to") > 1

@@ -10,7 +10,7 @@ import pytest
 from fabricbench.api import compare, verify
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Pattern
-from fabricbench.record.journal import Happened, Journal
+from fabricbench.record.journal import Journal, JournalEvent
 from fabricbench.record.store import Run
 from support.calling import Call
 from support.synthetic_run import SyntheticCell, forget_hashes, write_synthetic_run
@@ -23,9 +23,9 @@ def run(tmp_path: Path) -> Run:
     """A run as `run` writes it: with a journal that has the hashes of what is not in a launch.json."""
     run = write_synthetic_run(tmp_path / "run", cells=[CELL], blocks=2)
     journal = Journal(run.path)
-    journal.append(Happened.DESCRIBED, sha256=journal.hashes(run.path / "manifest.json"))
+    journal.append(JournalEvent.DESCRIBED, sha256=journal.hashes(run.path / "manifest.json"))
     for launch in run.launches:
-        journal.append(Happened.FINISHED, launch.launch_id, sha256=journal.hashes(launch.directory / "launch.json"))
+        journal.append(JournalEvent.FINISHED, launch.launch_id, sha256=journal.hashes(launch.directory / "launch.json"))
     return run
 
 
@@ -80,7 +80,7 @@ def test_a_run_of_an_earlier_version_cannot_be_told_and_ends_with_5(run: Run, fa
 def test_what_is_advised_can_be_done_about_the_file_that_was_altered(run: Run, fabricbench: Call):
     journal = Journal(run.path)
     (run.path / "plan.json").write_text("{}")
-    journal.append(Happened.DESCRIBED, sha256=journal.hashes(run.path / "plan.json"))
+    journal.append(JournalEvent.DESCRIBED, sha256=journal.hashes(run.path / "plan.json"))
     (run.path / "plan.json").write_text("{ }")
     code, _, err = fabricbench("verify", run.path)
     assert (code, "restore plan.json from a copy: nothing writes it again" in err, "resume" in err) == (1, True, False)

@@ -158,6 +158,7 @@ def test_a_head_that_is_no_node_measures_what_the_lab_measures_and_leaves_nothin
         assert files == [
             "cells.parquet",
             "conditions.json",
+            "counters.parquet",
             "launch.json",
             "plan.json",
             "samples.parquet",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fabricbench.cli.export import FormatName
+from fabricbench.cli.export import ExportFormat
 from fabricbench.errors import UsageError
 from fabricbench.exchange.exported import Exporter, Fact
 from fabricbench.exchange.exporter import EXPORTERS, export_run, exporter_named
@@ -27,7 +27,7 @@ def whole(run: Run, name: str) -> str:
 
 
 def test_the_command_offers_every_format_there_is():
-    assert [name.value for name in FormatName] == [one.name for one in EXPORTERS]
+    assert [name.value for name in ExportFormat] == [one.name for one in EXPORTERS]
 
 
 def test_a_format_that_is_none_is_named_with_those_there_are():

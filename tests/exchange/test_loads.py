@@ -14,7 +14,7 @@ from fabricbench.exchange.imported import ImportedLoad
 from fabricbench.exchange.storing import import_run
 from fabricbench.record.import_notes import ImportNoteKind
 from fabricbench.record.store import Run
-from fabricbench.record.verification import Verdict, verify
+from fabricbench.record.verification import RunVerdict, verify
 from fabricbench.report.terminal import render_terminal
 from fabricbench.workload.npb_adapter import OFFICIAL, KernelStart
 
@@ -143,7 +143,7 @@ def test_loads_are_launches_of_their_own_that_every_report_shows(tmp_path: Path)
     run = Run.open(tmp_path / "run")
     name = "hpl-n448-nb64-grid2x2-variantWR11C2R4-byhpl.4"
     assert {one.launch_id for one in run.launches} == {f"b0{n}-{fabric}-{name}" for n in range(3) for fabric in paths}
-    assert verify(tmp_path / "run").verdict is Verdict.WHOLE
+    assert verify(tmp_path / "run").verdict is RunVerdict.WHOLE
     (part,) = {one.summary.workload.name for one in run.launches if one.summary.workload is not None}
     assert part == name
     findings = analyse([run])

@@ -17,7 +17,7 @@ from fabricbench.analysis.selfcheck import analyse_selfcheck
 from fabricbench.chapters.operations import operation_table
 from fabricbench.cli.check_text import render as checked
 from fabricbench.cli.compare_text import render as compared
-from fabricbench.cli.output import Format as OutputFormat
+from fabricbench.cli.output import OutputFormat
 from fabricbench.cli.selfcheck_text import render as selfchecked
 from fabricbench.exchange.import_options import ImportOptions
 from fabricbench.exchange.storing import import_run

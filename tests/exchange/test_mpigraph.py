@@ -17,7 +17,7 @@ from fabricbench.exchange.storing import import_run
 from fabricbench.model import Layer
 from fabricbench.record.import_notes import ImportNoteKind
 from fabricbench.record.store import Run
-from fabricbench.record.verification import Verdict, verify
+from fabricbench.record.verification import RunVerdict, verify
 
 MIB = 8 * 2**20
 """Bits of a megabyte of its."""
@@ -89,7 +89,7 @@ def test_a_text_without_its_end_says_so():
 def test_reports_show_it_as_a_map_from_host_to_host(tmp_path: Path):
     (tmp_path / "a.txt").write_text(MATRIX)
     import_run(tmp_path / "run", {"ib": [tmp_path / "a.txt"]})
-    assert verify(tmp_path / "run").verdict is Verdict.WHOLE
+    assert verify(tmp_path / "run").verdict is RunVerdict.WHOLE
     (one,) = MAPS.of(analyse([Run.open(tmp_path / "run")]))
     assert (one.hosts, one.schedule, one.launches) == (("n1", "n2", "n3", "n4"), "shifts", 1)
     assert one.matrix[0][1:] == pytest.approx((1101.5 * MIB, 1078.25 * MIB, 1088.0 * MIB), rel=1e-9)

@@ -27,7 +27,7 @@ from fabricbench.model import Layer, Pattern
 from fabricbench.record import lock
 from fabricbench.record.provenance import Origin, Proof
 from fabricbench.record.store import Run
-from fabricbench.record.verification import Verdict, verify
+from fabricbench.record.verification import RunVerdict, verify
 from support.calling import Call
 
 
@@ -88,7 +88,7 @@ def test_launches_have_the_tables_that_each_would_have_alone(tmp_path: Path):
 
 def test_a_run_that_was_imported_is_whole(tmp_path: Path):
     import_run(tmp_path / "run", {"ib": texts(tmp_path, LATENCY, 1.0)})
-    assert verify(tmp_path / "run").verdict is Verdict.WHOLE
+    assert verify(tmp_path / "run").verdict is RunVerdict.WHOLE
 
 
 def test_of_an_altered_import_the_texts_are_read_again_and_nothing_is_measured(tmp_path: Path, fabricbench: Call):
@@ -184,7 +184,7 @@ def test_a_text_with_the_name_of_a_file_of_ours_is_kept_as_it_is(tmp_path: Path)
     (folder / "launch.json").write_text(LATENCY)
     import_run(tmp_path / "run", {"ib": [folder]})
     assert (tmp_path / "run/launches/b00-ib/texts/launch.json").read_text() == LATENCY
-    assert verify(tmp_path / "run").verdict is Verdict.WHOLE
+    assert verify(tmp_path / "run").verdict is RunVerdict.WHOLE
     (launch,) = Run.open(tmp_path / "run").launches
     assert launch.summary.cells == 2
 
@@ -265,7 +265,7 @@ def test_a_pipe_is_read_once_and_kept(tmp_path: Path):
     import_run(tmp_path / "run", {"ib": [path]})
     writer.join(10)
     assert (tmp_path / "run/launches/b00-ib/texts/pipe").read_text() == LATENCY
-    assert verify(tmp_path / "run").verdict is Verdict.WHOLE
+    assert verify(tmp_path / "run").verdict is RunVerdict.WHOLE
 
 
 def altered(path: Path) -> None:
@@ -279,7 +279,7 @@ def test_a_kept_text_that_is_not_as_it_was_is_told_of(tmp_path: Path, change: Ca
     import_run(tmp_path / "run", {"ib": texts(tmp_path, LATENCY, 1.0)})
     change(tmp_path / "run/launches/b00-ib/texts/0-1.0.txt")
     found = verify(tmp_path / "run")
-    assert found.verdict is Verdict.ALTERED
+    assert found.verdict is RunVerdict.ALTERED
     assert [one.path for one in found.altered] == ["launches/b00-ib/texts/0-1.0.txt"]
     assert found.altered[0].reason.startswith(said)
 
@@ -327,7 +327,7 @@ def test_of_two_imports_into_one_folder_the_later_is_refused_and_takes_nothing_a
     monkeypatch.setattr(storing, "_testbed", find_while_another_imports)
     with pytest.raises(UsageError, match="is not empty"):
         import_run(tmp_path / "run", {"ib": [second]})
-    assert verify(tmp_path / "run").verdict is Verdict.WHOLE
+    assert verify(tmp_path / "run").verdict is RunVerdict.WHOLE
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["journal.jsonl", "launches", "manifest.json"]
 
 
@@ -346,7 +346,7 @@ def test_an_import_into_a_folder_that_another_writes_is_refused_and_takes_nothin
 
     monkeypatch.setattr(storing, "write_manifest", write_while_another_imports)
     import_run(tmp_path / "run", {"ib": [first]})
-    assert verify(tmp_path / "run").verdict is Verdict.WHOLE
+    assert verify(tmp_path / "run").verdict is RunVerdict.WHOLE
 
 
 def test_a_folder_that_is_removed_by_whoever_held_its_lock_is_not_written_to(

@@ -7,7 +7,7 @@ from fabricbench.lab import PRESETS, EmulatedFabric, Switching, parse_fabric, pa
 from fabricbench.lab.fabric import ASKED_FOR
 from fabricbench.lab.topology import plan_lab
 from fabricbench.model import Layer
-from fabricbench.published import Quantity, published_figures
+from fabricbench.published import PublishedQuantity, published_figures
 
 
 @pytest.mark.parametrize("preset", PRESETS.values(), ids=str)
@@ -78,7 +78,7 @@ def test_scaled_fabrics_keep_their_ratios_and_tell_the_scale():
 def test_what_a_preset_is_built_from_was_published_of_it_and_is_told_in_the_figures_source(preset: EmulatedFabric):
     for field, figures in preset.built_from.items():
         for built in figures:
-            published = published_figures(quantity=Quantity(built.quantity))
+            published = published_figures(quantity=PublishedQuantity(built.quantity))
             assert any(figure.study == built.study and figure.fabric in (None, preset.preset) for figure in published)
             assert built.study in preset.sources[field]
 

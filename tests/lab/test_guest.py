@@ -18,7 +18,7 @@ from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.lab import guest, guest_entry, parse_fabrics, rdma
 from fabricbench.lab.agent import agent_of_guests
 from fabricbench.lab.node import device_tokens
-from fabricbench.lab.topology import GUESTS_NOTE, Rdma, Topology, plan_lab
+from fabricbench.lab.topology import GUESTS_NOTE, LabTopology, Rdma, plan_lab
 from fabricbench.pattern_facts import USUAL_LAYERS, Layer
 from support.calling import Call
 from support.scripts import script
@@ -26,7 +26,7 @@ from support.scripts import script
 FABRICS = parse_fabrics("fast-ethernet,myrinet:mtu=4200")
 
 
-def planned(means: Rdma | None = Rdma.GUESTS) -> Topology:
+def planned(means: Rdma | None = Rdma.GUESTS) -> LabTopology:
     return plan_lab("a", 2, FABRICS, [0, 1, 2], rdma=means)
 
 

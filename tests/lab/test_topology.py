@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from fabricbench.errors import UsageError
 from fabricbench.lab import PRESETS, EmulatedFabric, parse_fabric, parse_fabrics
-from fabricbench.lab.topology import Topology, cpus_of_nodes, plan_lab, share_cpus
+from fabricbench.lab.topology import LabTopology, cpus_of_nodes, plan_lab, share_cpus
 from fabricbench.pattern_facts import USUAL_LAYERS
-from fabricbench.testbed.model import Launcher
+from fabricbench.testbed.model import LauncherKind
 
 FABRICS = parse_fabrics("fast-ethernet,myrinet")
 
@@ -44,7 +44,7 @@ def test_no_name_is_too_long_and_no_address_is_given_twice(nodes: int, fabrics: 
 
 def test_the_testbed_is_emulated_on_every_fabric_and_carries_every_layer():
     testbed = plan_lab("a", 2, FABRICS, [0, 1]).testbed()
-    assert testbed.launcher is Launcher.LAB
+    assert testbed.launcher is LauncherKind.LAB
     assert testbed.lab == "a"
     assert all(fabric.is_emulated and fabric.layers == USUAL_LAYERS for fabric in testbed.fabrics)
     assert testbed.fabric("myrinet").wire == PRESETS["myrinet"].wire
@@ -140,7 +140,7 @@ def test_a_testbed_tells_the_scale_of_its_fabrics():
 @pytest.mark.parametrize("fabric", ["myrinet", "sci-torus", "roce-100g"])
 def test_a_topology_survives_the_way_to_the_keeper(fabric: str):
     topology = plan_lab("a", 2, parse_fabrics(fabric), [0, 1])
-    assert Topology.model_validate_json(topology.model_dump_json()) == topology
+    assert LabTopology.model_validate_json(topology.model_dump_json()) == topology
 
 
 @pytest.mark.parametrize(("nodes", "fabrics"), [(1, FABRICS), (201, FABRICS), (2, []), (2, FABRICS * 2)])

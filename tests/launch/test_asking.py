@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from fabricbench.launch import asking
-from fabricbench.launch.asking import Limits, ask_all, ask_together
+from fabricbench.launch.asking import AskingLimits, ask_all, ask_together
 
-QUICK = Limits(each_s=30, all_s=60)
+QUICK = AskingLimits(each_s=30, all_s=60)
 
 
 def is_alive(process: int) -> bool:
@@ -55,7 +55,7 @@ def test_ten_nodes_that_hang_cost_one_time_limit_and_leave_no_process(tmp_path: 
     notes = [tmp_path / str(number) for number in range(10)]
     hung = {path.name: ["sh", "-c", f"echo $$ > {path}; sleep 1000 & wait"] for path in notes}
     begin = time.monotonic()
-    answers = ask_all({**hung, "well": ["echo", "well"]}, Limits(each_s=3, all_s=60))
+    answers = ask_all({**hung, "well": ["echo", "well"]}, AskingLimits(each_s=3, all_s=60))
     assert time.monotonic() - begin < 10 * 3
     assert answers["well"].stdout == "well\n"
     assert {answers[path.name].problem for path in notes} == {"there was no answer within 3 s"}
@@ -64,7 +64,7 @@ def test_ten_nodes_that_hang_cost_one_time_limit_and_leave_no_process(tmp_path: 
 
 def test_past_the_deadline_of_all_nobody_is_asked_any_more():
     hung = {str(number): ["sleep", "1000"] for number in range(3)}
-    answers = ask_all(hung, Limits(each_s=60, all_s=0.5, in_flight=1))
+    answers = ask_all(hung, AskingLimits(each_s=60, all_s=0.5, in_flight=1))
     assert answers["0"].problem is not None
     assert "no answer" in answers["0"].problem
     assert answers["2"].problem == "it was not asked: the 0.5 s for all nodes were over"

@@ -16,7 +16,7 @@ from fabricbench.launch.ssh import SshLauncher
 from fabricbench.launch.starter import hydra, srun
 from fabricbench.launch.starter.prterun import PRTERUN
 from fabricbench.launch.starter.template import Template
-from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
+from fabricbench.testbed.model import Fabric, LauncherKind, Node, Testbed
 
 SHELL = {
     "SLURM_JOB_ID": "77",
@@ -82,7 +82,7 @@ def test_a_launch_here_is_started_without_them_and_records_them():
 
 def over(*names: str, starter: MpiStarter = HYDRA) -> SshLauncher:
     nodes = tuple(Node(name=name) for name in names)
-    return SshLauncher(starter, Testbed(name="rack", launcher=Launcher.SSH, nodes=nodes, fabrics=(FABRIC,)))
+    return SshLauncher(starter, Testbed(name="rack", launcher=LauncherKind.SSH, nodes=nodes, fabrics=(FABRIC,)))
 
 
 def cleared(launcher: MachinesApart) -> Command:

@@ -12,14 +12,14 @@ import pytest
 
 from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.launch import building, installation, mpi
-from fabricbench.launch.building import ABOUT, Wanted, all_builds, build, find_build
+from fabricbench.launch.building import ABOUT, BuildRequest, all_builds, build, find_build
 from fabricbench.launch.installation import Installation, find_installation
 from fabricbench.launch.library import mpich, openmpi
 from fabricbench.launch.mpi import MpiStarter, check_fits, find_starter, programs_of, starter_of
 from fabricbench.launch.starter import hydra
 from fabricbench.launch.starting import Placement
 from fabricbench.native import build_info, native_file
-from fabricbench.testbed.model import Fabric, Launcher, Mpi, Node, Testbed
+from fabricbench.testbed.model import Fabric, LauncherKind, Mpi, Node, Testbed
 from support.calling import Call
 from support.scripts import script
 
@@ -91,7 +91,7 @@ def test_starter_and_ranks_get_what_is_loaded_and_ranks_run_inside(prefix: Path)
     lines = (f"export PATH={prefix}/bin:$PATH", "export SITE=1")
     testbed = Testbed(
         name="t",
-        launcher=Launcher.LOCAL,
+        launcher=LauncherKind.LOCAL,
         nodes=(Node(name="n0"),),
         fabrics=(Fabric(name="usual", mpi="usual"), Fabric(name="other", mpi="site", mpi_environment={"SITE": "2"})),
         mpis=(
@@ -151,7 +151,7 @@ def test_a_build_is_found_for_the_mpi_that_it_was_made_with_and_for_no_other(pre
 def test_a_build_that_fails_says_why_and_leaves_nothing(prefix: Path, builds: Path):
     site = find_installation(Mpi(name="site", prefix=str(prefix)))
     with pytest.raises(EnvironmentLacks, match=r"configuring with .*mpicxx failed") as raised:
-        build(site, "Open MPI 5.1.0", Wanted())
+        build(site, "Open MPI 5.1.0", BuildRequest())
     assert "MPI" in raised.value.message
     assert list(builds.iterdir()) == []
 
@@ -176,7 +176,7 @@ def test_each_tool_that_is_missing_gets_its_own_message(
     monkeypatch.setattr(building, "find_spec", lambda _: None)
     monkeypatch.setattr(building.sys, "executable", str(tmp_path / "python"))
     with pytest.raises(EnvironmentLacks, match=said):
-        build(site, "Open MPI 5.1.0", Wanted())
+        build(site, "Open MPI 5.1.0", BuildRequest())
     assert not builds.exists()
 
 
@@ -256,7 +256,7 @@ def test_a_build_that_has_less_than_is_wanted_is_made_again(
     folder.mkdir(parents=True)
     about = {"mpi": "site", "library": "Open MPI 5.1.0", "mpicxx": site.mpicxx, "fabricbench": "1", "sources": "old"}
     (folder / ABOUT).write_text(json.dumps({**about, "kernels": "no", "definitions": '["A=1"]'}))
-    made: list[Wanted] = []
+    made: list[BuildRequest] = []
     monkeypatch.setattr(building, "build", lambda _site, _library, wanted, _tell: made.append(wanted) or folder)
     asked = ("build", "--mpicxx", prefix / "bin/mpicxx", "--name", "site")
     for enough in (("--without-kernels",), ("--without-kernels", "-D", "A=1")):
@@ -343,7 +343,7 @@ def test_an_mpi_may_be_called_by_its_name_or_by_none(prefix: Path, name: str):
 def test_two_mpis_that_are_one_are_refused(prefix: Path):
     def testbed(*mpis: Mpi) -> Testbed:
         return Testbed(
-            name="t", launcher=Launcher.LOCAL, nodes=(Node(name="n0"),), fabrics=(Fabric(name="memory"),), mpis=mpis
+            name="t", launcher=LauncherKind.LOCAL, nodes=(Node(name="n0"),), fabrics=(Fabric(name="memory"),), mpis=mpis
         )
 
     one = Mpi(name="one", prefix=str(prefix))

@@ -11,7 +11,7 @@ from fabricbench.launch.library import mpich
 from fabricbench.launch.mpi import MpiStarter
 from fabricbench.launch.ssh import SshLauncher
 from fabricbench.launch.starter import hydra
-from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
+from fabricbench.testbed.model import Fabric, LauncherKind, Node, Testbed
 from support.scripts import script
 
 REACHES = """echo "$1" >> {folder}/asked
@@ -29,7 +29,7 @@ def test_nodes_that_do_not_answer_twice_are_named_with_what_was_heard(tmp_path: 
     monkeypatch.setattr(machines, "ANSWER_SECONDS", 1.0)
     testbed = Testbed(
         name="t",
-        launcher=Launcher.SSH,
+        launcher=LauncherKind.SSH,
         nodes=tuple(Node(name=name) for name in ("well", "off", "shy", "hung")),
         fabrics=(Fabric(name="net", interface="eth0"),),
         reach=(str(way), "{node}", "{program}"),
@@ -54,7 +54,7 @@ def test_by_a_fan_out_all_are_asked_at_once_and_only_the_silent_alone(tmp_path: 
     fan = script(tmp_path / "fan", TOGETHER.format(folder=tmp_path))
     testbed = Testbed(
         name="t",
-        launcher=Launcher.SSH,
+        launcher=LauncherKind.SSH,
         nodes=tuple(Node(name=name) for name in ("well", "off", "good")),
         fabrics=(Fabric(name="net", interface="eth0"),),
         reach=(str(way), "{node}", "{program}"),

@@ -21,7 +21,7 @@ from fabricbench.launch.slurm import (
     submit,
 )
 from fabricbench.launch.starter import srun
-from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
+from fabricbench.testbed.model import Fabric, LauncherKind, Node, Testbed
 from support.scripts import script
 
 LISTED = """MPI plugin types are...
@@ -52,7 +52,9 @@ def test_the_last_plugin_that_is_told_counts():
 
 def launcher(program: Path, *arguments: str) -> SlurmLauncher:
     fabric = Fabric(name="net", interface="eth0", mpi_arguments=arguments)
-    testbed = Testbed(name="job", launcher=Launcher.SLURM, nodes=(Node(name="n0"),), fabrics=(fabric,), starter="srun")
+    testbed = Testbed(
+        name="job", launcher=LauncherKind.SLURM, nodes=(Node(name="n0"),), fabrics=(fabric,), starter="srun"
+    )
     return SlurmLauncher(MpiStarter(str(program), srun, "22.05.8", mpich, "5.0.2"), testbed)
 
 
@@ -71,7 +73,7 @@ def test_ranks_are_on_the_jobs_nodes_in_the_order_of_slurm(monkeypatch: pytest.M
     monkeypatch.setenv("SLURM_JOB_NODELIST", "n[0-2]")
     fabric = Fabric(name="net", interface="eth0")
     nodes = tuple(Node(name=name) for name in ("n2", "n0"))
-    testbed = Testbed(name="job", launcher=Launcher.SLURM, nodes=nodes, fabrics=(fabric,), starter="srun")
+    testbed = Testbed(name="job", launcher=LauncherKind.SLURM, nodes=nodes, fabrics=(fabric,), starter="srun")
     tokens = SlurmLauncher(MpiStarter("srun", srun, "22", mpich, "5"), testbed).command(fabric, ["true"], Path(), 2)
     assert "--nodelist=n0,n2" in tokens.tokens
 

@@ -17,7 +17,7 @@ import pytest
 from fabricbench.launch import standstill
 from fabricbench.launch.launcher import Command
 from fabricbench.launch.standstill import StandstillWatch
-from fabricbench.launch.watch import Outcome, guarded, run_watched
+from fabricbench.launch.watch import ProgramEnd, guarded, run_watched
 
 RANKS = "sleep 300.25 & setsid sleep 300.5 & wait"
 
@@ -53,7 +53,9 @@ def of_launch(directory: Path, *words: str) -> list[int]:
     return [pid for pid, command in running.items() if command == list(words)]
 
 
-def watched(directory: Path, script: str, beside: dict[int, str] | None = None, limit_seconds: float = 3.0) -> Outcome:
+def watched(
+    directory: Path, script: str, beside: dict[int, str] | None = None, limit_seconds: float = 3.0
+) -> ProgramEnd:
     command = Command(guarded(["/bin/sh", "-c", script]), directory, beside=beside or {})
     return run_watched(command, limit_seconds=limit_seconds)
 

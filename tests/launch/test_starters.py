@@ -28,7 +28,7 @@ from fabricbench.launch.starting import Job, Placement
 from fabricbench.model import Layer, Pattern
 from fabricbench.native import build_info
 from fabricbench.record.store import Run
-from fabricbench.testbed.model import Binding, Fabric, Launcher, Layout, Node, Testbed
+from fabricbench.testbed.model import Binding, Fabric, LauncherKind, Layout, Node, Testbed
 from support import fake_srun
 from support.scripts import script
 
@@ -163,7 +163,7 @@ def test_reach_runs_a_program_on_a_node_in_the_place_of_ssh():
     assert reached(("ssh", "-p", "22", "{node}", "{line}"), "n1", PROGRAM)[-1] == "probe 'a plan'"
     nodes = tuple(Node(name=name) for name in NODES)
     testbed = Testbed(
-        name="pods", launcher=Launcher.SSH, nodes=nodes, fabrics=(NET,), reach=("in", "{node}", "{program}")
+        name="pods", launcher=LauncherKind.SSH, nodes=nodes, fabrics=(NET,), reach=("in", "{node}", "{program}")
     )
     assert SshLauncher(SRUN, testbed).in_node("n0", PROGRAM) == ["in", "n0", *PROGRAM]
 
@@ -382,7 +382,11 @@ def test_srun_with_named_nodes_outside_of_a_job_is_refused_and_writes_nothing(
     for variable in ("SLURM_JOB_ID", "SLURM_JOB_NODELIST"):
         monkeypatch.delenv(variable, raising=False)
     named = Testbed(
-        name="named", launcher=Launcher.SSH, nodes=(Node(name="c1"), Node(name="c2")), fabrics=(NET,), starter="srun"
+        name="named",
+        launcher=LauncherKind.SSH,
+        nodes=(Node(name="c1"), Node(name="c2")),
+        fabrics=(NET,),
+        starter="srun",
     )
     plan = plan_run(CAMPAIGN, named, seed=1)
     with pytest.raises(EnvironmentLacks, match="within a batch job, and this runs in none") as raised:
@@ -402,7 +406,9 @@ def test_the_nodes_of_another_job_are_not_gone_on_with(
 ):
     in_job(fake_srun.install(tmp_path / "slurm", "c3,c4", mpich_here), "c3,c4", monkeypatch)
     nodes = (Node(name="c1"), Node(name="c3"))
-    given = Testbed(name="job", launcher=Launcher.SSH, nodes=nodes, fabrics=(NET,), starter="srun", is_allocated=True)
+    given = Testbed(
+        name="job", launcher=LauncherKind.SSH, nodes=nodes, fabrics=(NET,), starter="srun", is_allocated=True
+    )
     with pytest.raises(UsageError, match="which this one does not have: c1"):
         Standing(given=given).sketch()
     here = given.model_copy(update={"nodes": (Node(name="c3"), Node(name="c4"))})

@@ -19,7 +19,7 @@ from fabricbench.launch.starter import hydra, srun
 from fabricbench.launch.starter.prterun import ORTERUN, PRTERUN
 from fabricbench.launch.starting import WAITING_ASLEEP, Placement
 from fabricbench.model import Layer
-from fabricbench.testbed.model import Fabric, Launcher, Lost, Node, Testbed
+from fabricbench.testbed.model import Fabric, LauncherKind, Lost, Node, Testbed
 
 NET = Fabric(name="net", interface="eth1", subnet="10.1.0.0/24")
 SHM = Fabric(name="shm", layers=(Layer.MEMORY, Layer.MPI))
@@ -55,7 +55,7 @@ class FakeLab:
 
     def testbed(self) -> Testbed:
         nodes = tuple(Node(name=f"n{index}") for index in range(4))
-        return Testbed(name="lab", launcher=Launcher.LAB, nodes=nodes, fabrics=(NET,), lab="lab")
+        return Testbed(name="lab", launcher=LauncherKind.LAB, nodes=nodes, fabrics=(NET,), lab="lab")
 
     def command_in(
         self, node: str, command: Sequence[str], *, working_directory: Path, environment: Mapping[str, str]
@@ -247,7 +247,7 @@ def test_over_ssh_each_rank_has_a_node_of_its_own(testbed_of_three: Testbed):
 @pytest.fixture
 def testbed_of_three() -> Testbed:
     nodes = tuple(Node(name=name) for name in "abc")
-    return Testbed(name="three", launcher=Launcher.SSH, nodes=nodes, fabrics=(NET,))
+    return Testbed(name="three", launcher=LauncherKind.SSH, nodes=nodes, fabrics=(NET,))
 
 
 def test_a_command_reads_as_a_shell_would_take_it():

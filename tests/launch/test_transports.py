@@ -13,7 +13,7 @@ from fabricbench.launch.library.mvapich import MVAPICH, MVAPICH2
 from fabricbench.launch.mpi import LIBRARIES, find_library
 from fabricbench.launch.on_subnet import rdma_port, told
 from fabricbench.launch.starting import Library, version_in
-from fabricbench.testbed.model import Fabric, Transport
+from fabricbench.testbed.model import Fabric, MpiTransport
 
 NET = Fabric(name="ib", interface="ib0", subnet="10.2.0.0/24")
 MEMORY = ("UCX_TLS", "MPIR_CVAR_NOLOCAL", "I_MPI_FABRICS", "MV2_USE_SHARED_MEM", "OMPI_MCA_btl")
@@ -50,10 +50,10 @@ HAVE = {
 }
 
 
-@pytest.mark.parametrize("transport", Transport)
+@pytest.mark.parametrize("transport", MpiTransport)
 @pytest.mark.parametrize("library", LIBRARIES, ids=lambda one: one.NAME)
 def test_a_transport_names_the_fabrics_interface_shuts_memory_out_or_is_refused_with_the_reason(
-    library: Library, transport: Transport
+    library: Library, transport: MpiTransport
 ):
     fabric = NET.model_copy(update={"transport": transport})
     if transport not in HAVE[library.NAME]:
@@ -92,7 +92,7 @@ def test_an_mpich_without_libfabric_is_known_by_its_device_and_told_by_ucx():
     assert together.environment == {"UCX_TLS": "tcp,sm,self"}
     assert apart.by_node == together.by_node == {"UCX_NET_DEVICES": "{interface}"}
     with pytest.raises(UsageError, match=r"MPICH has no transport ofi: .*ch4:ucx"):
-        mpich.OVER_UCX_ALONE.selection(NET.model_copy(update={"transport": Transport.OFI}), shares_memory=False)
+        mpich.OVER_UCX_ALONE.selection(NET.model_copy(update={"transport": MpiTransport.OFI}), shares_memory=False)
 
 
 @pytest.mark.parametrize(("printed", "library"), [(WHEELS, mpich), (DEBIANS, mpich.OVER_UCX_ALONE)])
@@ -107,8 +107,8 @@ def test_what_an_mpich_was_built_for_is_asked_beside_its_compiler(printed: str, 
 
 
 def test_over_rdma_ucx_and_libfabric_are_kept_to_the_port_and_over_tcp_to_the_interface():
-    by_ucx = mpich.selection(NET.model_copy(update={"transport": Transport.UCX}), shares_memory=False).by_node
-    by_ofi = mpich.selection(NET.model_copy(update={"transport": Transport.OFI}), shares_memory=False).by_node
+    by_ucx = mpich.selection(NET.model_copy(update={"transport": MpiTransport.UCX}), shares_memory=False).by_node
+    by_ofi = mpich.selection(NET.model_copy(update={"transport": MpiTransport.OFI}), shares_memory=False).by_node
     port = ("mlx5_0", "1")
     assert {name: told(one, "ib0", port) for name, one in by_ucx.items()} == {
         "UCX_TLS": "ib,self",

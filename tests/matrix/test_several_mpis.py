@@ -20,7 +20,7 @@ from fabricbench.launch.mpi import find_library, programs_of
 from fabricbench.model import Layer, Pattern
 from fabricbench.native import build_info, native_file
 from fabricbench.record.store import Run
-from fabricbench.testbed.model import Fabric, Mpi, Testbed, Transport
+from fabricbench.testbed.model import Fabric, Mpi, MpiTransport, Testbed
 from fabricbench.testbed.reading import local_testbed
 from support.calling import Call
 from support.openmpi import OpenMpi, open_mpi
@@ -164,7 +164,7 @@ def test_an_mpi_keeps_to_its_fabric_by_each_transport_and_is_caught_on_another_n
             return right.model_copy(update={"name": what, **update})
         return right.model_copy(update={"name": what, "mpi_arguments": tuple(map(filled, told))})
 
-    transports = (Transport.UCX, Transport.OFI)
+    transports = (MpiTransport.UCX, MpiTransport.OFI)
     others = (right.model_copy(update={"name": str(each), "transport": each}) for each in transports)
     fabrics = (right, *others, *(misled(what, told) for what, told in WRONG[name].items()))
     testbed = lab.testbed().model_copy(update={"fabrics": fabrics, "mpis": mpis})

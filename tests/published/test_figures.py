@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fabricbench.model import Layer
-from fabricbench.published import Quantity, published_figures, studies
+from fabricbench.published import PublishedQuantity, published_figures, studies
 from fabricbench.published.figures import _sources
 from fabricbench.published.without_counterpart import WITHOUT_COUNTERPART
 
@@ -27,18 +27,18 @@ def test_there_are_five_studies_with_their_sources():
 @pytest.mark.parametrize(
     ("fabric", "layer", "quantity", "value", "unit"),
     [
-        ("fast-ethernet", Layer.TCP, Quantity.THROUGHPUT, 94.85e6, "bit/s"),
-        ("atm-oc3", Layer.TCP, Quantity.THROUGHPUT, 133.88e6, "bit/s"),
-        ("myrinet", None, Quantity.LINE_RATE, 1.28e9, "bit/s"),
-        ("sci", Layer.MPI, Quantity.THROUGHPUT, 276 * 8e6, "bit/s"),
-        ("sci", Layer.MPI, Quantity.LATENCY, 3500, "ns"),
-        ("gigabit-ethernet", Layer.MPI, Quantity.LATENCY, 43_000, "ns"),
-        ("roce-100g", Layer.MPI, Quantity.AHEAD, 4.2, "%"),
-        ("myrinet", Layer.MPI, Quantity.RUN_TIME, 6.71, "s"),
+        ("fast-ethernet", Layer.TCP, PublishedQuantity.THROUGHPUT, 94.85e6, "bit/s"),
+        ("atm-oc3", Layer.TCP, PublishedQuantity.THROUGHPUT, 133.88e6, "bit/s"),
+        ("myrinet", None, PublishedQuantity.LINE_RATE, 1.28e9, "bit/s"),
+        ("sci", Layer.MPI, PublishedQuantity.THROUGHPUT, 276 * 8e6, "bit/s"),
+        ("sci", Layer.MPI, PublishedQuantity.LATENCY, 3500, "ns"),
+        ("gigabit-ethernet", Layer.MPI, PublishedQuantity.LATENCY, 43_000, "ns"),
+        ("roce-100g", Layer.MPI, PublishedQuantity.AHEAD, 4.2, "%"),
+        ("myrinet", Layer.MPI, PublishedQuantity.RUN_TIME, 6.71, "s"),
     ],
 )
 def test_a_published_figure_is_found_in_our_units(
-    fabric: str, layer: Layer | None, quantity: Quantity, value: float, unit: str
+    fabric: str, layer: Layer | None, quantity: PublishedQuantity, value: float, unit: str
 ):
     found = published_figures(fabric, layer, quantity)
     assert any(figure.value == pytest.approx(value) and figure.unit == unit for figure in found)
@@ -55,7 +55,7 @@ def test_each_figure_names_its_condition_and_its_source():
 
 
 def test_the_crossover_of_fast_ethernet_and_atm_is_at_16_kib():
-    (crossover,) = published_figures(quantity=Quantity.CROSSOVER)
+    (crossover,) = published_figures(quantity=PublishedQuantity.CROSSOVER)
     assert (crossover.value, crossover.unit, crossover.layer) == (16384, "B", Layer.TCP)
 
 

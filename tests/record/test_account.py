@@ -9,7 +9,7 @@ import pytest
 
 from fabricbench.record.account import DOUBTED_SHARE, account_of
 from fabricbench.record.integrity import JOURNAL
-from fabricbench.record.journal import Happened, Journal
+from fabricbench.record.journal import Journal, JournalEvent
 from fabricbench.record.lock import locked
 from fabricbench.record.run_account import LossKind, RunAccount, SubjectAccount
 from fabricbench.record.store import Run
@@ -67,7 +67,7 @@ def test_what_nobody_has_started_yet_is_not_lost(tmp_path: Path):
 def under_way(run: Run, launch_id: str) -> Journal:
     """Let a launch of a run be started and never end."""
     journal = Journal(run.path)
-    journal.append(Happened.STARTED, launch_id, attempt=3, command=["probe"])
+    journal.append(JournalEvent.STARTED, launch_id, attempt=3, command=["probe"])
     return journal
 
 
@@ -91,9 +91,9 @@ def test_what_is_under_way_in_a_run_that_goes_on_is_not_lost(tmp_path: Path):
 def test_a_killed_start_is_told_for_good_once_a_later_one_was_measured(tmp_path: Path):
     run = lost_run(tmp_path / "run")
     journal = under_way(run, "b05-fast")
-    journal.append(Happened.RESUMED)
-    journal.append(Happened.STARTED, "b05-fast", attempt=4, command=["probe"])
-    journal.append(Happened.FINISHED, "b05-fast")
+    journal.append(JournalEvent.RESUMED)
+    journal.append(JournalEvent.STARTED, "b05-fast", attempt=4, command=["probe"])
+    journal.append(JournalEvent.FINISHED, "b05-fast")
     fast = subject(account_of(Run.open(run.path)), "fast")
     assert (fast.killed_starts, fast.failed_starts, fast.has_lost_results, fast.is_worth_a_word) == (1, 0, False, True)
     (line,) = loss_lines([account_of(Run.open(run.path))])
@@ -105,7 +105,7 @@ def test_a_killed_start_is_told_for_good_once_a_later_one_was_measured(tmp_path:
 
 def test_a_start_that_the_user_interrupted_is_not_told_as_killed(tmp_path: Path):
     run = lost_run(tmp_path / "run", failed=["b05-fast"])
-    under_way(run, "b05-fast").append(Happened.INTERRUPTED, "b05-fast")
+    under_way(run, "b05-fast").append(JournalEvent.INTERRUPTED, "b05-fast")
     assert subject(account_of(Run.open(run.path)), "fast").launches_lost(LossKind.KILLED) == 0
 
 
@@ -134,7 +134,7 @@ def test_a_journal_is_read_once_however_often_it_is_asked(tmp_path: Path, monkey
 
     monkeypatch.setattr(Journal, "_take", counted)
     for number in range(300):
-        journal.append(Happened.STARTED, f"b{number:03d}-fast")
+        journal.append(JournalEvent.STARTED, f"b{number:03d}-fast")
         assert journal.attempts(f"b{number:03d}-fast") == 1
     assert read == 300
     assert len(journal.entries()) == 300
@@ -143,7 +143,7 @@ def test_a_journal_is_read_once_however_often_it_is_asked(tmp_path: Path, monkey
 def test_a_journal_that_became_shorter_is_read_anew(tmp_path: Path):
     journal = Journal(tmp_path)
     for name in ("b00-a", "b01-a"):
-        journal.append(Happened.STARTED, name)
+        journal.append(JournalEvent.STARTED, name)
     assert journal.attempts("b01-a") == 1
     path = tmp_path / JOURNAL
     path.write_bytes(path.read_bytes().splitlines(keepends=True)[0])

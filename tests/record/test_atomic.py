@@ -11,7 +11,7 @@ import pytest
 from fabricbench.errors import UsageError
 from fabricbench.record import atomic
 from fabricbench.record.atomic import appended, explained, replace_text, replaced, synced_together, written_anew
-from fabricbench.record.journal import Happened, Journal
+from fabricbench.record.journal import Journal, JournalEvent
 from fabricbench.record.lock import locked
 
 
@@ -62,7 +62,7 @@ def test_a_journal_is_appended_to_only_where_it_is_a_file_of_its_own(tmp_path: P
     else:
         path.hardlink_to(victim)
     with pytest.raises(UsageError, match=r"journal\.jsonl cannot be written"):
-        Journal(path.parent).append(Happened.RESUMED)
+        Journal(path.parent).append(JournalEvent.RESUMED)
     assert victim.read_text() == "precious\n"
 
 

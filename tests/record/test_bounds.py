@@ -22,7 +22,7 @@ from fabricbench.record.past_runs import past_runs
 from fabricbench.record.reading import parse_record
 from fabricbench.record.run_state import State
 from fabricbench.record.store import Run, write_launch
-from fabricbench.record.verification import Verdict, verify
+from fabricbench.record.verification import RunVerdict, verify
 from fabricbench.report.html import render_html
 from fabricbench.table import as_markdown, as_text, table
 from support.decoding import set_limits
@@ -90,7 +90,7 @@ def test_a_file_with_holes_is_altered_and_not_hashed(run: Path, name: str):
     began = time.process_time()
     found = verify(run)
     assert time.process_time() - began < 1
-    assert found.verdict is Verdict.ALTERED
+    assert found.verdict is RunVerdict.ALTERED
     assert name in [one.path for one in found.altered]
     assert found.data_sha256 not in ("", whole)
 

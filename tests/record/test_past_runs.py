@@ -20,7 +20,7 @@ from fabricbench.record.manifest import MANIFEST, read_manifest, write_manifest
 from fabricbench.record.past_run import PastRun, past_run
 from fabricbench.record.past_runs import past_runs
 from fabricbench.record.run_state import State
-from fabricbench.record.verification import Verdict, verify
+from fabricbench.record.verification import RunVerdict, verify
 from support.calling import Call
 from support.synthetic_run import ladder_cells, write_synthetic_run
 
@@ -86,7 +86,7 @@ def test_a_list_of_runs_decodes_no_table_and_leaves_hashes_to_verify(tmp_path: P
         (found,) = past_runs(tmp_path)
     assert (found.state, found.launches_measured) == (State.COMPLETE, 2)
     assert [one.set_aside for one in found.account.subjects] == [1]
-    assert verify(run.path).verdict is Verdict.ALTERED
+    assert verify(run.path).verdict is RunVerdict.ALTERED
 
 
 def test_a_table_that_is_gone_is_noticed_all_the_same(tmp_path: Path):

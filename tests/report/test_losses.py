@@ -12,7 +12,7 @@ from fabricbench.analysis.findings import Findings, Grade
 from fabricbench.analysis.sides import NothingMeasured
 from fabricbench.cli.losses import results_lost
 from fabricbench.record.account import account_of
-from fabricbench.record.journal import Happened, Journal
+from fabricbench.record.journal import Journal, JournalEvent
 from fabricbench.record.store import Run
 from fabricbench.report.formats import FORMATS, Format
 from fabricbench.report.losses import MOST_LINES, first_losses, loss_lines
@@ -57,7 +57,7 @@ def test_a_run_of_which_nothing_is_left_says_what_it_lost_before_that_nothing_is
 
 def test_a_launch_that_was_killed_with_its_run_is_named(tmp_path: Path):
     run = lost_run(tmp_path / "run", failed=["b05-fast"])
-    Journal(run.path).append(Happened.STARTED, "b05-fast", attempt=3, command=["probe"])
+    Journal(run.path).append(JournalEvent.STARTED, "b05-fast", attempt=3, command=["probe"])
     first, _ = loss_lines([account_of(Run.open(run.path))])
     assert (
         first
@@ -75,7 +75,7 @@ def test_a_workload_that_was_stopped_tells_its_starts_and_not_that_more_launches
     journal.path.write_text("".join(lines))
     for name in every[4:]:
         shutil.rmtree(run.path / "launches" / name)
-        Journal(run.path).append(Happened.STOPPED, name)
+        Journal(run.path).append(JournalEvent.STOPPED, name)
     (line,) = loss_lines([account_of(Run.open(run.path))])
     assert line == (
         "the network tests gave nothing on either fabric: its 8 starts failed alike (ended with exit code 7), and the rest of its "

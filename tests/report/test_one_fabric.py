@@ -16,7 +16,7 @@ from fabricbench.analysis.findings import Findings
 from fabricbench.chapters import by_size, pacing
 from fabricbench.chapters.chapter import rows_of
 from fabricbench.cli.compare_text import render
-from fabricbench.cli.output import Format
+from fabricbench.cli.output import OutputFormat
 from fabricbench.model import Layer, Pattern, Receive
 from fabricbench.record.store import Run
 from fabricbench.report import latex, markdown
@@ -87,8 +87,8 @@ def formats_of(findings: Findings) -> dict[str, str]:
         "html": render_html(findings),
         "markdown": markdown.render(findings).decode(),
         "text": render_terminal(findings, 140, color=False),
-        "compare as text": render(findings, Format.TEXT),
-        "compare as Markdown": render(findings, Format.MARKDOWN),
+        "compare as text": render(findings, OutputFormat.TEXT),
+        "compare as Markdown": render(findings, OutputFormat.MARKDOWN),
     }
 
 
@@ -205,8 +205,8 @@ def test_several_fabrics_have_none_of_this(tmp_path: Path):
 
 
 def test_compare_writes_the_sizes_for_programs(findings: Findings):
-    rows = json.loads(render(findings, Format.JSON))
-    table = list(csv.DictReader(io.StringIO(render(findings, Format.CSV))))
+    rows = json.loads(render(findings, OutputFormat.JSON))
+    table = list(csv.DictReader(io.StringIO(render(findings, OutputFormat.CSV))))
     assert len(rows) == len(table) == len(rows_of(findings, by_size.NAME, by_size.SizeOnFabric))
     assert {row["origin"] for row in (*rows, *table)} == {"emulated"}
     assert float(table[0]["ping_pong_throughput"]) == pytest.approx(rows[0]["ping_pong_throughput"]["value"], rel=1e-6)

@@ -12,8 +12,8 @@ from fabricbench.analysis.findings import Findings, Severity
 from fabricbench.chapters.congestion import incasts
 from fabricbench.chapters.rdma import (
     PORTS,
-    Quantity,
     RdmaPorts,
+    RdmaQuantity,
     attached_table,
     bandwidth,
     latency,
@@ -42,7 +42,7 @@ def findings(tmp_path_factory: pytest.TempPathFactory) -> Findings:
 
 
 def test_bandwidth_has_a_row_for_every_size_queue_pairs_and_load_with_ratio_and_verdict(findings: Findings):
-    made = rdma_table(findings, Quantity.BANDWIDTH)
+    made = rdma_table(findings, RdmaQuantity.BANDWIDTH)
     assert len(made.rows) == len(SIZES) * len(QUEUE_PAIRS) * 2
     assert made.columns[:3] == ("Message", "Queue pairs", "Load")
     assert "Door" not in made.columns
@@ -55,14 +55,14 @@ def test_bandwidth_has_a_row_for_every_size_queue_pairs_and_load_with_ratio_and_
 
 
 def test_latency_is_alone_and_beside_the_queue_pairs_of_others(findings: Findings):
-    made = rdma_table(findings, Quantity.LATENCY)
+    made = rdma_table(findings, RdmaQuantity.LATENCY)
     places = [row[:3] for row in made.rows]
     assert places[: len(SIZES)] == [(size, "1", "alone") for size in ("64 B", "1 KiB", "16 KiB", "64 KiB")]
     assert {row[1:3] for row in made.rows[len(SIZES) :]} == {(str(number), "3 to 1") for number in QUEUE_PAIRS}
 
 
 def test_what_the_ports_counted_stands_beside_each_ratio(findings: Findings):
-    made = rdma_table(findings, Quantity.BANDWIDTH)
+    made = rdma_table(findings, RdmaQuantity.BANDWIDTH)
     ports = {
         (row[1], row[2]): (row[made.columns.index("Ports of rail20")], row[made.columns.index("Ports of rail40")])
         for row in made.rows
@@ -163,7 +163,7 @@ def test_a_run_without_rdma_has_neither_chapter_nor_figures():
     bare = small_findings()
     assert not {"rdma-bandwidth", "rdma-latency"} & set(present(bare))
     assert lines(bare) == []
-    assert not rdma_table(bare, Quantity.BANDWIDTH).rows
+    assert not rdma_table(bare, RdmaQuantity.BANDWIDTH).rows
 
 
 def test_incasts_over_rdma_are_not_mixed_with_those_of_sockets(findings: Findings):
@@ -186,7 +186,9 @@ def test_rows_keep_full_precision_for_programs(findings: Findings):
     assert len(str(first.value.value)) > 6
     assert json.loads(first.model_dump_json())["quantity"] == "bandwidth"
     with_events = [
-        row for row in rows(findings, Quantity.BANDWIDTH) if row.events and row.events[PortEvent.RETRANSMISSION.value]
+        row
+        for row in rows(findings, RdmaQuantity.BANDWIDTH)
+        if row.events and row.events[PortEvent.RETRANSMISSION.value]
     ]
     assert {(row.queue_pairs, row.senders, row.fabric) for row in with_events} == {(64, 3, "rail20")}
 
@@ -203,7 +205,7 @@ def test_the_csv_file_has_a_column_for_each_kind_of_event(findings: Findings):
 def test_doors_stand_apart_and_ports_that_nobody_read_have_a_dash(tmp_path: Path):
     cells = rdma_cells((RdmaDoor.SEND, RdmaDoor.WRITE), is_read=False, queue_pairs=(1, 4))
     found = rdma_findings(tmp_path / "run", cells)
-    made = rdma_table(found, Quantity.BANDWIDTH)
+    made = rdma_table(found, RdmaQuantity.BANDWIDTH)
     assert {row[3] for row in made.rows} == {"send", "write"}
     assert {row[made.columns.index("Ports of rail20")] for row in made.rows} == {"–"}
     assert lines(found)[0].startswith("rail20: no port could be read in ")

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from fabricbench.lab.process import identify
-from fabricbench.settings.agent import Order, Problem, Task, Told, obey
-from fabricbench.settings.setting import Host, as_json
+from fabricbench.settings.agent import AgentAnswer, AgentRequest, Problem, Task, obey
+from fabricbench.settings.setting import SettingsHost, as_json
 from fabricbench.settings.turn import NotItsTurnError, turn
 from support.settings import SIDES, Cluster, condition
 
 
 def test_what_a_command_started_keeps_the_turn_though_its_agent_is_killed(tmp_path: Path):
-    host = Host()
+    host = SettingsHost()
     with turn(5.0, tmp_path) as mine:
         host.handed_on = (mine.descriptor,)
         host.run(("sh", "-c", "sleep 0.5 >/dev/null 2>&1 &"))  # outlives the agent
@@ -30,14 +30,14 @@ def test_an_order_that_comes_after_its_run_was_restored_writes_nothing(
 ):
     monkeypatch.setenv("PLACE", str(cluster.root / "a"))
     run = os.urandom(8).hex()
-    late = Order(task=Task.WRITE, settings=SIDES["one"], run=run)
-    back = Order(task=Task.WRITE, settings=condition(x="0"), run=run, restores=True)
-    assert obey(late, Host()).values == {"x": "1"}
-    assert obey(back, Host()).values == {"x": "0"}
-    assert obey(late, Host()).refused == "its run was restored, so nothing more is written"
+    late = AgentRequest(task=Task.WRITE, settings=SIDES["one"], run=run)
+    back = AgentRequest(task=Task.WRITE, settings=condition(x="0"), run=run, restores=True)
+    assert obey(late, SettingsHost()).values == {"x": "1"}
+    assert obey(back, SettingsHost()).values == {"x": "0"}
+    assert obey(late, SettingsHost()).refused == "its run was restored, so nothing more is written"
     assert cluster.state()["a.x"] == "0"
-    assert obey(back, Host()).values == {"x": "0"}  # restoring is tried again
-    assert obey(late.model_copy(update={"run": "another"}), Host()).values == {"x": "1"}
+    assert obey(back, SettingsHost()).values == {"x": "0"}  # restoring is tried again
+    assert obey(late.model_copy(update={"run": "another"}), SettingsHost()).values == {"x": "1"}
 
 
 def test_a_folder_of_somebody_else_holds_no_turn(tmp_path: Path):
@@ -47,11 +47,11 @@ def test_a_folder_of_somebody_else_holds_no_turn(tmp_path: Path):
 
 
 def test_an_order_and_an_answer_pass_as_one_line():
-    order = Order(task=Task.WRITE, settings=SIDES["both"], node="x")
-    assert Order.model_validate_json(as_json(order)) == order
+    order = AgentRequest(task=Task.WRITE, settings=SIDES["both"], node="x")
+    assert AgentRequest.model_validate_json(as_json(order)) == order
     assert "\n" not in as_json(order)
-    told = Told(node="x", values={"x": "1"}, problems=(Problem(setting="x", found="a", needed="b", action="c"),))
-    assert Told.model_validate_json(as_json(told)) == told
+    told = AgentAnswer(node="x", values={"x": "1"}, problems=(Problem(setting="x", found="a", needed="b", action="c"),))
+    assert AgentAnswer.model_validate_json(as_json(told)) == told
     mine = identify(os.getpid())
     assert mine is not None
     assert mine.is_alive

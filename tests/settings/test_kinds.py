@@ -10,18 +10,18 @@ from pydantic import ValidationError
 
 from fabricbench.errors import UsageError
 from fabricbench.settings import KINDS, HostSettings, writes_of
-from fabricbench.settings.setting import CannotSetError, Host, Setting
+from fabricbench.settings.setting import CannotSetError, Setting, SettingsHost
 from fabricbench.testbed.model import Fabric
 
 ETH = Fabric(name="eth", interface="eth0", subnet="10.1.0.0/24")
 
 
-def host(root: Path, files: dict[str, str], ethtool: object = None) -> Host:
+def host(root: Path, files: dict[str, str], ethtool: object = None) -> SettingsHost:
     """A host whose /proc and /sys are in a folder, and whose driver is a fake."""
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
-    made = Host(root)
+    made = SettingsHost(root)
     made._ethtool = ethtool
     return made
 
@@ -94,7 +94,7 @@ def test_a_fabric_without_an_interface_has_no_mtu_to_set():
     assert HostSettings(sysctl={"vm.swappiness": 1}).settings_on(Fabric(name="shared-memory"))
 
 
-def read(setting: Setting, on: Host) -> str:
+def read(setting: Setting, on: SettingsHost) -> str:
     return KINDS[setting.kind].read(setting, on)
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from fabricbench.settings import writes_of
-from fabricbench.settings.agent import Order, Problem, Task, obey
-from fabricbench.settings.setting import Host, sudo_rule
+from fabricbench.settings.agent import AgentRequest, Problem, Task, obey
+from fabricbench.settings.setting import SettingsHost, sudo_rule
 from support.settings import SIDES, Cluster
 
 
@@ -25,7 +25,7 @@ def test_who_may_not_write_as_root_is_told_the_command(
     sudo.chmod(0o755)
     monkeypatch.setenv("PATH", f"{sudo.parent}:{os.environ['PATH']}")
     monkeypatch.setenv("PLACE", str(cluster.root / "a"))
-    told = obey(Order(task=Task.EXAMINE, settings=SIDES["one"]), Host())
+    told = obey(AgentRequest(task=Task.EXAMINE, settings=SIDES["one"]), SettingsHost())
     assert told.values == {"x": "0"}
     problem = told.problems[0]
     assert isinstance(problem, Problem)
@@ -54,8 +54,8 @@ def test_who_is_not_root_writes_through_sudo_with_the_very_command_that_the_plan
     sudo.chmod(0o755)
     monkeypatch.setenv("PATH", f"{sudo.parent}:{os.environ['PATH']}")
     monkeypatch.setenv("PLACE", str(cluster.root / "a"))
-    assert obey(Order(task=Task.EXAMINE, settings=SIDES["one"]), Host()).problems == ()
-    told = obey(Order(task=Task.WRITE, settings=SIDES["one"]), Host())
+    assert obey(AgentRequest(task=Task.EXAMINE, settings=SIDES["one"]), SettingsHost()).problems == ()
+    told = obey(AgentRequest(task=Task.WRITE, settings=SIDES["one"]), SettingsHost())
     assert told.values == {"x": "1"}
     (planned,) = writes_of(SIDES["one"])
     assert told.written == (planned.words(with_sudo=True),)
@@ -63,4 +63,4 @@ def test_who_is_not_root_writes_through_sudo_with_the_very_command_that_the_plan
     asked = (tmp_path / "asked").read_text().splitlines()
     assert asked[0] == written.replace("-n ", "-n -l ", 1)
     assert asked[-1] == written
-    assert obey(Order(task=Task.WRITE, settings=SIDES["one"]), Host()).written == ()
+    assert obey(AgentRequest(task=Task.WRITE, settings=SIDES["one"]), SettingsHost()).written == ()

@@ -22,10 +22,10 @@ from fabricbench.lab.process import ProcessIdentity, identify
 from fabricbench.settings import HostSettings, ledger
 from fabricbench.settings import agent as agent_module
 from fabricbench.settings import session as session_module
-from fabricbench.settings.agent import Order, node_identity, obey
+from fabricbench.settings.agent import AgentRequest, node_identity, obey
 from fabricbench.settings.restoring import Restored, restore_leftovers
 from fabricbench.settings.session import SettingsNotHeldError, Sides, varied_settings
-from fabricbench.settings.setting import Host
+from fabricbench.settings.setting import SettingsHost
 from fabricbench.settings.turn import turn
 from fabricbench.testbed.model import Fabric
 from support.processes import FABRICBENCH
@@ -247,8 +247,8 @@ def test_a_setting_of_the_users_own_is_kept_until_it_is_read_back_though_its_nod
     leave_settings(cluster)
     ((path, entry),) = ledger.entries().items()
     assert entry is not None
-    text = path.read_text().replace(node_identity(Host()), "another boot")
-    path.write_text(text.replace(json.dumps(node_identity(Host()))[1:-1], "another boot"))
+    text = path.read_text().replace(node_identity(SettingsHost()), "another boot")
+    path.write_text(text.replace(json.dumps(node_identity(SettingsHost()))[1:-1], "another boot"))
     (found,), _ = restore_leftovers()
     assert found.failed.keys() == set(NODES)
     assert found.failed["a"].startswith(
@@ -314,8 +314,8 @@ def test_a_node_that_was_started_anew_is_left_alone(cluster: Cluster):
     forget_that_they_may_last()
     ((path, entry),) = ledger.entries().items()
     assert entry is not None
-    text = path.read_text().replace(node_identity(Host()), "another boot")
-    path.write_text(text.replace(json.dumps(node_identity(Host()))[1:-1], "another boot"))
+    text = path.read_text().replace(node_identity(SettingsHost()), "another boot")
+    path.write_text(text.replace(json.dumps(node_identity(SettingsHost()))[1:-1], "another boot"))
     found, _ = restore_leftovers()
     assert found[0].gone == NODES
     assert cluster.state()["a.x"] == "2"
@@ -358,9 +358,9 @@ def test_restoring_waits_for_an_agent_that_outlived_its_run_and_keeps_the_entry_
     monkeypatch.setattr(agent_module, "RESTORING_WAIT_SECONDS", 0.1)
     ((_, entry),) = ledger.entries().items()
     assert entry is not None
-    restoring = Order.model_validate_json(entry.nodes[0].restore[-1])
+    restoring = AgentRequest.model_validate_json(entry.nodes[0].restore[-1])
     with turn(5.0):  # an agent is at work: what is read now is not what will be
-        told = obey(restoring, Host())
+        told = obey(restoring, SettingsHost())
         assert "another command of this user is still writing settings there" in told.refused
         assert told.written == ()
         assert restore_impatiently().failed.keys() == set(NODES)
@@ -419,7 +419,7 @@ def test_an_entry_that_somebody_else_has_written_restores_nothing(cluster: Clust
     with ledger.locked():
         path = ledger.new_path()
         node = ledger.NodeEntry(name="a", identity="x", restore=("touch", str(path.parent / "started")), originals={})
-        ledger.write(path, ledger.Entry(owner=ENDED, run="run", nodes=(node,)))
+        ledger.write(path, ledger.SettingsEntry(owner=ENDED, run="run", nodes=(node,)))
         assert ledger.entries()[path] is not None
         os.chown(path, 65534, 65534)
         assert ledger.entries() == {path: None}

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.simulation import Noise, Shape, simulate_launches
 from numpy.typing import NDArray
 
-from fabricbench.statistics.curves import Anomaly, Curve, Kind, anomalies, number_of_tests
+from fabricbench.statistics.curves import Anomaly, Curve, CurveBreak, anomalies, number_of_tests
 
 Floats = NDArray[np.float64]
 SIZES = 2.0 ** np.arange(6, 18)
@@ -39,7 +39,7 @@ def named(one: Curve, *others: Curve) -> list[Anomaly]:
     return anomalies([one, *others], 0.02, 0.05)[0]
 
 
-def places(found: list[Anomaly]) -> list[tuple[Kind, int, int]]:
+def places(found: list[Anomaly]) -> list[tuple[CurveBreak, int, int]]:
     return [(one.kind, one.first, one.last) for one in found]
 
 
@@ -50,20 +50,22 @@ def at(first: int, last: int, factor: float) -> Floats:
 @pytest.mark.parametrize(("first", "last"), [(3, 3), (3, 4), (5, 6), (8, 9), (7, 9)])
 def test_sizes_that_are_slower_than_their_neighbours_say_are_slow_and_nothing_else(first: int, last: int):
     (found,) = named(curve(lambda size: line(size) * at(first, last, 1.15)))
-    assert (found.kind, found.first, found.last) == (Kind.SLOW, first, last)
+    assert (found.kind, found.first, found.last) == (CurveBreak.SLOW, first, last)
     assert found.excess == pytest.approx(0.15, abs=0.03)
     assert len(found.of_launches) == 10
 
 
 def test_a_jump_that_stays_lies_between_two_sizes():
     (found,) = named(curve(lambda size: line(size) + np.where(size > 2.0**11, 20e3, 0.0)))
-    assert (found.kind, found.first, found.last) == (Kind.JUMP, 5, 6)
+    assert (found.kind, found.first, found.last) == (CurveBreak.JUMP, 5, 6)
 
 
 def test_a_larger_message_that_is_faster_and_one_that_its_parts_outrun_are_named():
-    assert places(named(curve(lambda size: line(size) - np.where(size > 2.0**11, 25e3, 0.0)))) == [(Kind.DROP, 5, 6)]
+    assert places(named(curve(lambda size: line(size) - np.where(size > 2.0**11, 25e3, 0.0)))) == [
+        (CurveBreak.DROP, 5, 6)
+    ]
     falls = curve(lambda size: 100.0 + 8.0 * size + np.where(size > 2.0**14, 4.0 * (size - 2.0**14), 0.0))
-    assert Kind.PARTS in {one.kind for one in named(falls)}
+    assert CurveBreak.PARTS in {one.kind for one in named(falls)}
 
 
 @pytest.mark.parametrize(
@@ -86,7 +88,7 @@ def test_what_a_second_packet_costs_is_expected_and_a_timer_that_it_waits_for_is
     packets = curve(lambda size: 20e3 + 8.0 * size + 8e3 * np.ceil(size / 1448), expected=expected)
     assert named(packets) == []
     waits = curve(lambda size: line(size) + np.where(size > 1448, 40e6, 0.0), expected=expected)
-    assert places(named(waits)) == [(Kind.PARTS, 4, 5)]
+    assert places(named(waits)) == [(CurveBreak.PARTS, 4, 5)]
 
 
 def test_launches_in_two_groups_at_some_sizes_alone_are_named_with_which_they_are():
@@ -94,7 +96,7 @@ def test_launches_in_two_groups_at_some_sizes_alone_are_named_with_which_they_ar
     logs = one.log_times.copy()
     logs[7:9, [2, 5, 6]] += 0.4
     (found,) = named(replace(one, log_times=logs))
-    assert (found.kind, found.first, found.last) == (Kind.GROUPS, 7, 8)
+    assert (found.kind, found.first, found.last) == (CurveBreak.GROUPS, 7, 8)
     assert np.flatnonzero(found.is_slow).tolist() == [2, 5, 6]
     logs = one.log_times + np.where(np.isin(np.arange(10), [2, 5, 6]), 0.4, 0.0)
     assert named(replace(one, log_times=logs)) == [], "slow at every size: a matter of the launches, not of the curve"
@@ -105,7 +107,7 @@ def test_time_that_changes_over_launches_at_one_size_drifts():
     logs = one.log_times.copy()
     logs[4] += np.linspace(0.0, 0.3, 10)
     (found,) = named(replace(one, log_times=logs))
-    assert (found.kind, found.first, found.last) == (Kind.DRIFT, 4, 4)
+    assert (found.kind, found.first, found.last) == (CurveBreak.DRIFT, 4, 4)
     assert found.excess == pytest.approx(np.expm1(0.3), abs=0.05)
 
 
@@ -127,7 +129,7 @@ def test_launches_that_lack_sizes_count_where_they_were_measured():
     one = curve(lambda size: line(size) * at(5, 6, 1.2), launches=12)
     logs = one.log_times.copy()
     logs[2, :3], logs[:, 7] = np.nan, np.nan
-    assert places(named(replace(one, log_times=logs))) == [(Kind.SLOW, 5, 6)]
+    assert places(named(replace(one, log_times=logs))) == [(CurveBreak.SLOW, 5, 6)]
 
 
 @pytest.mark.slow
@@ -146,6 +148,8 @@ def test_clean_curves_are_rarely_named_and_slow_sizes_mostly(noise: Noise):
         clean = [Curve(SIZES, rows, NOWHERE) for side in values for rows in np.split(side, 6)]
         wrong += any(anomalies(clean, 0.02, 0.05))
         slow = replace(clean[0], log_times=clean[0].log_times + np.log(at(5, 6, 1.1))[:, None])
-        found += any(one.kind is Kind.SLOW and one.first <= 6 and one.last >= 5 for one in named(slow, *clean[1:]))
+        found += any(
+            one.kind is CurveBreak.SLOW and one.first <= 6 and one.last >= 5 for one in named(slow, *clean[1:])
+        )
     assert wrong <= 2 + 3 * np.sqrt(40 * 0.05 * 0.95)
     assert found >= 36 - 3 * np.sqrt(40 * 0.9 * 0.1)

@@ -13,7 +13,7 @@ from fabricbench.campaign.plan import RunPlan, plan_run
 from fabricbench.campaign.run_directory import RunDirectory
 from fabricbench.campaign.specification import Campaign, Experiment
 from fabricbench.record.integrity import MANIFEST
-from fabricbench.record.journal import Happened, Journal
+from fabricbench.record.journal import Journal, JournalEvent
 from fabricbench.record.manifest import Manifest, manifest_text, write_manifest
 from fabricbench.testbed.model import Testbed
 from support.fake_launcher import FAKE_PROBE, FakeLauncher
@@ -53,7 +53,7 @@ class Setting:
     def of(self, kind: type) -> list[Event]:
         return [event for event in self.events if isinstance(event, kind)]
 
-    def entries(self, event: Happened) -> list[str | None]:
+    def entries(self, event: JournalEvent) -> list[str | None]:
         return [entry.launch_id for entry in Journal(self.directory.path).entries() if entry.event is event]
 
 

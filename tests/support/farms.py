@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fabricbench.native import build_info, native_file
-from fabricbench.record.farm_jobs import Ended
+from fabricbench.record.farm_jobs import JobEnd
 from fabricbench.record.farm_lines import FarmPlan, FarmRecord, read_farm_record
 from fabricbench.workload.farm import RECORD
 from support.processes import marked_processes, new_mark
@@ -28,7 +28,7 @@ class Outcome:
     record: FarmRecord
     folder: Path
 
-    def ended(self) -> list[Ended]:
+    def ended(self) -> list[JobEnd]:
         return [one.ended for one in self.record.attempts]
 
 

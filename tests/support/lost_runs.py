@@ -8,7 +8,7 @@ from pathlib import Path
 from fabricbench.model import Layer, Pattern
 from fabricbench.record.farm_lines import FarmRecord, parse_farm_record
 from fabricbench.record.integrity import LAUNCH, MANIFEST, launch_path
-from fabricbench.record.journal import Happened, Journal
+from fabricbench.record.journal import Journal, JournalEvent
 from fabricbench.record.lines import CellFailed, FailureCode
 from fabricbench.record.manifest import manifest_text, write_manifest
 from fabricbench.record.store import Run
@@ -71,11 +71,13 @@ def write_journal(run: Run, failed: Sequence[str] = (), again: Sequence[str] = (
         name = launch.launch_id
         fails = 2 if name in failed else again.count(name)
         for attempt in range(fails):
-            journal.append(Happened.STARTED, name, attempt=attempt + 1, command=["probe"])
-            journal.append(Happened.FAILED, name, reason="ended with exit code 7", ended="with an error", exit_code=7)
+            journal.append(JournalEvent.STARTED, name, attempt=attempt + 1, command=["probe"])
+            journal.append(
+                JournalEvent.FAILED, name, reason="ended with exit code 7", ended="with an error", exit_code=7
+            )
         if name not in failed:
-            journal.append(Happened.STARTED, name, attempt=fails + 1, command=["probe"])
-            journal.append(Happened.FINISHED, name, sha256=journal.hashes(path / launch_path(name)))
+            journal.append(JournalEvent.STARTED, name, attempt=fails + 1, command=["probe"])
+            journal.append(JournalEvent.FINISHED, name, sha256=journal.hashes(path / launch_path(name)))
 
 
 def farm_record() -> FarmRecord:

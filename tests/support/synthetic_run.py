@@ -43,7 +43,7 @@ from fabricbench.record.probe_plan import PlanCongestor
 from fabricbench.record.provenance import Origin, Proof
 from fabricbench.record.reading import Batch, CellRecord, ChannelNumbers, Record
 from fabricbench.record.store import LaunchFacts, Manifest, PlannedLaunch, Run, write_launch, write_manifest
-from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
+from fabricbench.testbed.model import Fabric, LauncherKind, Node, Testbed
 from fabricbench.testbed.wire import Wire
 from support.counts import Counted, counters_of
 from support.stamps import Stamped, stamps
@@ -144,7 +144,7 @@ def synthetic_testbed(fabrics: Mapping[str, float | None], *, mtu: int = 1500, n
     ]
     return Testbed(
         name="synthetic",
-        launcher=Launcher.LAB,
+        launcher=LauncherKind.LAB,
         lab="synthetic",
         nodes=tuple(
             Node(

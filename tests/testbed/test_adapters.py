@@ -7,8 +7,14 @@ from pathlib import Path
 import pytest
 
 from fabricbench.testbed.adapter import Adapter, PcieLink, as_list, as_set, read_adapter
-from fabricbench.testbed.advice import Weight, advise_on_interface, advise_on_limits, advise_on_rdma, advise_on_system
-from fabricbench.testbed.host import Clock, Kernel, Limits, read_hugepages, read_limits, runs_irqbalance
+from fabricbench.testbed.advice import (
+    AdviceWeight,
+    advise_on_interface,
+    advise_on_limits,
+    advise_on_rdma,
+    advise_on_system,
+)
+from fabricbench.testbed.host import HostClock, Kernel, ProcessLimits, read_hugepages, read_limits, runs_irqbalance
 from fabricbench.testbed.interfaces import Interface
 from fabricbench.testbed.rdma import RdmaPort, read_rdma
 
@@ -96,20 +102,22 @@ def test_a_narrow_link_and_interrupts_and_ranks_far_away_are_told_with_what_to_d
     found = {one.subject: one for one in advise_on_interface(interface(adapter), {0, 1})}
     assert set(found) == {"net.ib9.pcie", "net.ib9.numa", "net.ib9.interrupts"}
     assert "8 GT/s x4; it and its slot could do 8 GT/s x16" in found["net.ib9.pcie"].finding
-    assert all(one.weight is Weight.WARNING and one.action for one in found.values())
+    assert all(one.weight is AdviceWeight.WARNING and one.action for one in found.values())
 
 
 @pytest.mark.parametrize(
     ("changes", "queues", "expected"),
     [
         ({}, 1, {}),
-        ({"near": "0-7"}, 1, {"net.ib9.numa": Weight.NOTE}),
-        ({"near": "0-15", "interrupts": "3"}, 4, {"net.ib9.interrupts": Weight.NOTE}),
-        ({"pause": {"autoneg": True, "rx": True, "tx": False}}, 1, {"net.ib9.pause": Weight.NOTE}),
+        ({"near": "0-7"}, 1, {"net.ib9.numa": AdviceWeight.NOTE}),
+        ({"near": "0-15", "interrupts": "3"}, 4, {"net.ib9.interrupts": AdviceWeight.NOTE}),
+        ({"pause": {"autoneg": True, "rx": True, "tx": False}}, 1, {"net.ib9.pause": AdviceWeight.NOTE}),
         ({"pause": {"autoneg": True, "rx": False, "tx": False}}, 1, {}),
     ],
 )
-def test_an_adapter_is_judged_by_where_it_is(changes: dict[str, object], queues: int, expected: dict[str, Weight]):
+def test_an_adapter_is_judged_by_where_it_is(
+    changes: dict[str, object], queues: int, expected: dict[str, AdviceWeight]
+):
     one = interface(Adapter().model_copy(update=changes), receive_queues=queues)
     assert {each.subject: each.weight for each in advise_on_interface(one, set(range(16)))} == expected
 
@@ -165,7 +173,7 @@ def test_a_port_that_cannot_be_used_says_why(root: Path, changes: dict[str, obje
 
 def test_limits_hugepages_and_irqbalance_are_read(root: Path):
     limits = read_limits(root)
-    assert limits == Limits(locked_memory_bytes=65536, open_files=1024, core_bytes=None)
+    assert limits == ProcessLimits(locked_memory_bytes=65536, open_files=1024, core_bytes=None)
     assert [one.subject for one in advise_on_limits(limits, has_rdma=True)] == [
         "limits.locked_memory",
         "limits.open_files",
@@ -182,7 +190,7 @@ def test_limits_hugepages_and_irqbalance_are_read(root: Path):
         virtualisation=None,
         transparent_hugepages=None,
     )
-    clock = Clock(source="tsc", available=())
+    clock = HostClock(source="tsc", available=())
     assert [one.subject for one in advise_on_system(kernel, clock, {}, has_irqbalance=True)] == ["irqbalance"]
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from fabricbench.errors import EnvironmentLacks
-from fabricbench.testbed.advice import SHARED_BYTES_A_RANK, Weight, advise_on_allowance
+from fabricbench.testbed.advice import SHARED_BYTES_A_RANK, AdviceWeight, advise_on_allowance
 from fabricbench.testbed.allowance import Allowance, read_allowance, throttled_seconds
 from fabricbench.testbed.preflight import allowed
-from fabricbench.testbed.preflight_result import Preflight, Severity
+from fabricbench.testbed.preflight_result import FindingSeverity, Preflight
 
 V2 = {
     "proc/self/cgroup": "0::/pod/box\n",
@@ -64,7 +64,7 @@ def test_shared_memory_that_is_missing_has_no_room(tmp_path: Path):
 def test_the_doctor_warns_of_what_is_withheld_and_of_nothing_else():
     found = list(advise_on_allowance(Allowance(processors=0.4, processes=25, shared_memory_bytes=65536), usable=2))
     assert [one.subject for one in found] == ["quota.processors", "shared_memory", "quota.processes"]
-    assert all(one.weight is Weight.WARNING for one in found)
+    assert all(one.weight is AdviceWeight.WARNING for one in found)
     assert list(advise_on_allowance(Allowance(), usable=2)) == []
     assert list(advise_on_allowance(Allowance(processors=2.0, shared_memory_bytes=2**30), usable=2)) == []
 
@@ -88,4 +88,4 @@ def test_what_two_ranks_cannot_run_with_refuses_the_run_as_the_environments_lack
 def test_one_rank_needs_no_shared_memory_and_a_narrow_quota_only_warns():
     assert list(allowed("n0", Allowance(shared_memory_bytes=0, processes=4), 1)) == []
     (found,) = allowed("n0", Allowance(processors=1.5), 2)
-    assert (found.severity, found.found) == (Severity.WARNING, "a quota of 1.5 processors")
+    assert (found.severity, found.found) == (FindingSeverity.WARNING, "a quota of 1.5 processors")

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from fabricbench.testbed.differences import Difference, as_findings, find_differences
+from fabricbench.testbed.differences import NodeDifference, as_findings, find_differences
 from fabricbench.testbed.preflight_result import told
 
 FACTS = {
@@ -75,7 +75,7 @@ def test_an_adapter_that_a_node_lacks_is_said_once_and_the_others_are_compared()
 
 
 def test_what_a_preflight_judges_itself_is_not_said_twice():
-    assert list(as_findings([Difference("net.ib0.mtu", "2044", ("a", "b"), {"1500": ("c",)})])) == []
+    assert list(as_findings([NodeDifference("net.ib0.mtu", "2044", ("a", "b"), {"1500": ("c",)})])) == []
 
 
 def test_one_node_has_nobody_to_differ_from():

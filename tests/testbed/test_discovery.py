@@ -12,8 +12,8 @@ import pytest
 
 from fabricbench.errors import EnvironmentLacks
 from fabricbench.testbed.discovery import Discovery, discover, with_measured
-from fabricbench.testbed.first_file import Origin, first_file, read_back
-from fabricbench.testbed.model import Launcher
+from fabricbench.testbed.first_file import HowAsked, first_file, read_back
+from fabricbench.testbed.model import LauncherKind
 from fabricbench.testbed.names import LookUp
 from fabricbench.testbed.node_facts import (
     NodeFacts,
@@ -23,7 +23,7 @@ from fabricbench.testbed.node_facts import (
 )
 from fabricbench.testbed.rdma import RdmaPort
 
-ORIGIN = Origin(name="rack", launcher=Launcher.SSH, command="fabricbench testbed init")
+ORIGIN = HowAsked(name="rack", launcher=LauncherKind.SSH, command="fabricbench testbed init")
 
 LO = NodeInterface(name="lo", mtu=65536, state="unknown", is_loopback=True, addresses=(IPv4Interface("127.0.0.1/8"),))
 
@@ -65,7 +65,7 @@ def host(*interfaces: NodeInterface, reached_at: str | None = None, rdma: Sequen
     )
 
 
-def file_of(facts: Mapping[str, NodeFacts], origin: Origin = ORIGIN) -> dict[str, Any]:
+def file_of(facts: Mapping[str, NodeFacts], origin: HowAsked = ORIGIN) -> dict[str, Any]:
     """The tables of the file, which is one that can be read."""
     text = first_file(discover(facts), origin)
     read_back(text)
@@ -235,14 +235,14 @@ def test_the_control_network_is_behind_comment_signs_only_where_two_others_can_b
 
 def test_without_raw_sockets_the_layers_that_need_them_are_left_out():
     facts = {"n1": host(card("eth0", "10.1.0.1/24")), "n2": host(card("eth0", "10.1.0.2/24"))}
-    origin = Origin(name="rack", launcher=Launcher.SSH, command="init", raw_refused=("n1", "n2"))
+    origin = HowAsked(name="rack", launcher=LauncherKind.SSH, command="init", raw_refused=("n1", "n2"))
     assert file_of(facts, origin)["fabric"][0]["layers"] == ["memory", "udp", "tcp", "mpi"]
 
 
 def test_in_a_batch_job_the_file_takes_the_nodes_of_whatever_job_it_is_read_in(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("SLURM_JOB_NODELIST", "n[1-2]")
     facts = {"n1": host(card("eth0", "10.1.0.1/24")), "n2": host(card("eth0", "10.1.0.2/24"))}
-    origin = Origin(name="job", launcher=Launcher.SLURM, command="init", starter="srun", is_allocated=True)
+    origin = HowAsked(name="job", launcher=LauncherKind.SLURM, command="init", starter="srun", is_allocated=True)
     assert file_of(facts, origin)["testbed"] == {
         "name": "job",
         "launcher": "slurm",
@@ -253,9 +253,9 @@ def test_in_a_batch_job_the_file_takes_the_nodes_of_whatever_job_it_is_read_in(m
 
 def test_other_mpis_are_named_behind_comment_signs():
     facts = {"n1": host(card("eth0", "10.1.0.1/24")), "n2": host(card("eth0", "10.1.0.2/24"))}
-    origin = Origin(
+    origin = HowAsked(
         name="rack",
-        launcher=Launcher.SSH,
+        launcher=LauncherKind.SSH,
         command="init",
         mpi={"n1": "MPICH hydra 5.0.2", "n2": ""},
         others_mpi={"/usr/lib64/openmpi": ("n1", "n2")},
@@ -273,7 +273,7 @@ def test_names_that_would_end_a_string_or_a_line_do_not():
         )
         for number in (1, 2)
     }
-    found = file_of(facts, Origin(name='a"b\\\n', launcher=Launcher.SSH, command="x\ny"))
+    found = file_of(facts, HowAsked(name='a"b\\\n', launcher=LauncherKind.SSH, command="x\ny"))
     assert {one.get("subnet") for one in found["fabric"]} == {"10.1.0.0/24", None}
     assert found["testbed"]["name"] == 'a"b\\\n'
 

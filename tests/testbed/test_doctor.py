@@ -9,7 +9,7 @@ import pytest
 
 from fabricbench.testbed.advice import (
     Advice,
-    Weight,
+    AdviceWeight,
     advise_on_interface,
     advise_on_permissions,
     advise_on_processors,
@@ -152,17 +152,17 @@ PLAIN = Interface(
     ("changes", "expected"),
     [
         ({}, {}),
-        ({"coalescing": {"use_adaptive_rx_coalesce": 1}}, {"net.eth0.coalescing": Weight.WARNING}),
-        ({"coalescing": {"rx_coalesce_usecs": 50}}, {"net.eth0.coalescing": Weight.NOTE}),
+        ({"coalescing": {"use_adaptive_rx_coalesce": 1}}, {"net.eth0.coalescing": AdviceWeight.WARNING}),
+        ({"coalescing": {"rx_coalesce_usecs": 50}}, {"net.eth0.coalescing": AdviceWeight.NOTE}),
         ({"coalescing": {"rx_coalesce_usecs": 0}}, {}),
-        ({"offloads": {"lro": True}}, {"net.eth0.lro": Weight.WARNING}),
-        ({"offloads": {"tso": True, "gro": False}}, {"net.eth0.offloads": Weight.NOTE}),
+        ({"offloads": {"lro": True}}, {"net.eth0.lro": AdviceWeight.WARNING}),
+        ({"offloads": {"tso": True, "gro": False}}, {"net.eth0.offloads": AdviceWeight.NOTE}),
         ({"offloads": {"tso": True}, "name": "lo"}, {}),
         ({"offloads": {"tso": True}, "state": "down"}, {}),
-        ({"duplex": "half"}, {"net.eth0.duplex": Weight.WARNING}),
+        ({"duplex": "half"}, {"net.eth0.duplex": AdviceWeight.WARNING}),
     ],
 )
-def test_an_interface_is_judged_by_its_settings(changes: dict[str, object], expected: dict[str, Weight]):
+def test_an_interface_is_judged_by_its_settings(changes: dict[str, object], expected: dict[str, AdviceWeight]):
     assert {one.subject: one.weight for one in advise_on_interface(PLAIN.model_copy(update=changes))} == expected
 
 

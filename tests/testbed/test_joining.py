@@ -12,10 +12,10 @@ from ipaddress import IPv4Address, IPv4Interface
 import pytest
 
 from fabricbench.testbed import reaching
-from fabricbench.testbed.joining import ClockReading, Way, judge_clocks, judge_speeds, judge_way
-from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
+from fabricbench.testbed.joining import ClockReading, Reachability, judge_clocks, judge_speeds, judge_way
+from fabricbench.testbed.model import Fabric, LauncherKind, Node, Testbed
 from fabricbench.testbed.node_facts import NodeFacts, NodeInterface
-from fabricbench.testbed.preflight_result import Finding, Severity
+from fabricbench.testbed.preflight_result import Finding, FindingSeverity
 from fabricbench.testbed.reaching import Reached
 from fabricbench.testbed.wire import Wire
 
@@ -33,7 +33,9 @@ def facts(speed_bit_s: float | None = 10e9, kind: str = "", **told: object) -> N
 
 
 def nodes_named(*names: str) -> Testbed:
-    return Testbed(name="t", launcher=Launcher.SSH, nodes=tuple(Node(name=name) for name in names), fabrics=(FABRIC,))
+    return Testbed(
+        name="t", launcher=LauncherKind.SSH, nodes=tuple(Node(name=name) for name in names), fabrics=(FABRIC,)
+    )
 
 
 def test_an_interface_that_agreed_on_half_the_rate_is_named_and_of_what_no_driver_tells_nothing_is_said():
@@ -66,21 +68,21 @@ def test_a_clock_that_is_off_is_named_as_far_as_the_time_of_asking_can_tell():
             all_facts, {"n1": reading(0.0), "n2": reading(0.3), "n3": reading(-90.0), "n4": reading(1.2, took_s=4.0)}
         )
     )
-    assert [(one.node, one.severity) for one in found] == [("n3", Severity.ERROR)]
+    assert [(one.node, one.severity) for one in found] == [("n3", FindingSeverity.ERROR)]
     assert "behind the others" in found[0].found
 
 
 def test_a_slow_clock_source_is_an_error_and_another_one_a_warning():
     sources = {"n1": "tsc", "n2": "tsc", "n3": "hpet", "n4": "kvm-clock"}
     found = list(judge_clocks({name: facts(clock_source=source) for name, source in sources.items()}, {}))
-    assert {one.node: one.severity for one in found} == {"n3": Severity.ERROR, "n4": Severity.WARNING}
+    assert {one.node: one.severity for one in found} == {"n3": FindingSeverity.ERROR, "n4": FindingSeverity.WARNING}
 
 
 def way(
     silent: Iterable[tuple[str, str]] = (),
     cut: Iterable[tuple[str, str]] = (),
     changed: Mapping[str, Reached] | None = None,
-) -> Way:
+) -> Reachability:
     """Nodes that reach each other but for these ordered pairs."""
     silent, cut = set(silent), set(cut)
 
@@ -91,10 +93,10 @@ def way(
             full=tuple(ADDRESSES[other] for other in others if (name, other) not in cut),
         )
 
-    return Way(FABRIC, ADDRESSES, {name: seen(name) for name in NAMES} | dict(changed or {}))
+    return Reachability(FABRIC, ADDRESSES, {name: seen(name) for name in NAMES} | dict(changed or {}))
 
 
-def told(found: Iterable[Finding]) -> list[tuple[str, str, Severity]]:
+def told(found: Iterable[Finding]) -> list[tuple[str, str, FindingSeverity]]:
     return [(one.node, one.subject, one.severity) for one in found]
 
 
@@ -107,25 +109,25 @@ def test_nodes_that_all_reach_each_other_are_told_nothing():
 
 
 def test_a_node_that_nobody_reaches_is_named_once_and_a_pair_by_its_ends():
-    assert told(judge_way(way(silent=both("n3")))) == [("n3", "link", Severity.ERROR)]
+    assert told(judge_way(way(silent=both("n3")))) == [("n3", "link", FindingSeverity.ERROR)]
     (one,) = judge_way(way(silent={("n2", "n4")}))
     assert one.node == "n2"
     assert "between n2 and n4" in one.found
 
 
 def test_messages_that_are_lost_at_full_mtu_only_are_a_matter_of_the_mtu():
-    assert told(judge_way(way(cut=both("n4")))) == [("n4", "path-mtu", Severity.ERROR)]
+    assert told(judge_way(way(cut=both("n4")))) == [("n4", "path-mtu", FindingSeverity.ERROR)]
 
 
 def test_what_is_silent_is_not_told_again_as_lost_at_full_mtu():
     one_way = {("n3", other) for other in NAMES if other != "n3"}
-    assert told(judge_way(way(silent=one_way, cut=both("n3")))) == [("n3", "link", Severity.ERROR)]
+    assert told(judge_way(way(silent=one_way, cut=both("n3")))) == [("n3", "link", FindingSeverity.ERROR)]
 
 
 def test_a_firewall_that_lets_nothing_through_proves_nothing_and_is_a_warning():
     everybody = {(one, other) for one in NAMES for other in NAMES if one != other}
-    assert told(judge_way(way(silent=everybody))) == [("", "link", Severity.WARNING)]
-    assert told(judge_way(way(cut=everybody))) == [("", "path-mtu", Severity.WARNING)]
+    assert told(judge_way(way(silent=everybody))) == [("", "link", FindingSeverity.WARNING)]
+    assert told(judge_way(way(cut=everybody))) == [("", "path-mtu", FindingSeverity.WARNING)]
 
 
 def test_a_node_that_cannot_ask_is_told_with_its_reason():

@@ -4,13 +4,13 @@ import pytest
 
 from fabricbench.model import Layer
 from fabricbench.testbed import reading
-from fabricbench.testbed.model import Launcher
+from fabricbench.testbed.model import LauncherKind
 from fabricbench.testbed.reading import local_testbed
 
 
 def test_this_machine_is_a_testbed_of_loopback_and_shared_memory_that_says_so():
     testbed = local_testbed()
-    assert testbed.launcher is Launcher.LOCAL
+    assert testbed.launcher is LauncherKind.LOCAL
     assert [fabric.name for fabric in testbed.fabrics] == ["loopback", "shared-memory"]
     assert {Layer.UDP, Layer.TCP, Layer.MPI} <= set(testbed.fabric("loopback").layers)
     assert "No network was measured" in testbed.notes[0]

@@ -9,7 +9,7 @@ import pytest
 from fabricbench.analysis import analyse
 from fabricbench.analysis.gate import GateVerdict, check_regressions
 from fabricbench.campaign.condition import Condition, expanded
-from fabricbench.campaign.members import Seats, UnfitRanksError
+from fabricbench.campaign.members import SeatPlan, UnfitRanksError
 from fabricbench.campaign.plan import plan_run, plan_without
 from fabricbench.campaign.specification import Campaign, Experiment
 from fabricbench.errors import UsageError
@@ -24,7 +24,7 @@ from fabricbench.report.tables import fabric_table
 from fabricbench.testbed.differences import differences_in
 from fabricbench.testbed.model import Testbed
 from fabricbench.testbed.node_facts import NodeFacts
-from fabricbench.testbed.preflight import Needed, judge
+from fabricbench.testbed.preflight import Requirements, judge
 from fabricbench.testbed.reading import read_testbed
 from support.configured_runs import EPYC, KERNEL, XEON, write_system
 
@@ -132,7 +132,7 @@ def test_a_test_has_as_many_ranks_on_each_fabric(racks: Testbed):
     plan = plan_run(CAMPAIGN, racks, seed=1)
     assert {len(cell.ranks) for cell in plan.cells} == {2, 3}
     with pytest.raises(UnfitRanksError, match="every fabric is measured over 3 nodes, as gige joins no more"):
-        Seats(racks).members(ALL.model_copy(update={"ranks": 4}), Layer.TCP)
+        SeatPlan(racks).members(ALL.model_copy(update={"ranks": 4}), Layer.TCP)
 
 
 def test_a_run_goes_on_without_a_node_of_one_set_and_ends_where_a_fabric_has_none(racks: Testbed):
@@ -160,7 +160,7 @@ def test_a_node_is_asked_for_the_interfaces_of_its_own_fabrics(racks: Testbed):
         return NodeFacts.model_validate(told)
 
     answers = {node.name: facts(node.name, number) for number, node in enumerate(racks.nodes, 1)}
-    found = judge(racks, answers, Needed(version="1", programs={}))
+    found = judge(racks, answers, Requirements(version="1", programs={}))
     assert found.findings == ()
     assert [sorted(node.attachments) for node in found.nodes] == [["gige"]] * 3 + [["ib"]] * 4
 

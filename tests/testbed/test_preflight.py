@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from fabricbench.errors import EnvironmentLacks
-from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
+from fabricbench.testbed.model import Fabric, LauncherKind, Node, Testbed
 from fabricbench.testbed.node_facts import NodeFacts, read_node
-from fabricbench.testbed.preflight import Known, Needed, judge
+from fabricbench.testbed.preflight import Known, Requirements, judge
 from fabricbench.testbed.preflight_result import Finding, Preflight, Silent, told
 
-NEEDED = Needed(version="1.2.3", programs={"/opt/probe": "probe 1.2.3"})
+NEEDED = Requirements(version="1.2.3", programs={"/opt/probe": "probe 1.2.3"})
 SLOW = {"name": "slow", "interface": "eth0"}
 FAST = {"name": "fast", "interface": "eth1", "mtu": 9000}
 
@@ -43,10 +43,10 @@ def changed(number: int, name: str, **changes: Any) -> NodeFacts:
     return NodeFacts.model_validate(usual | {"interfaces": interfaces})
 
 
-def found(*fabrics: dict[str, Any], nodes: dict[str, NodeFacts | Silent], needed: Needed = NEEDED) -> Preflight:
+def found(*fabrics: dict[str, Any], nodes: dict[str, NodeFacts | Silent], needed: Requirements = NEEDED) -> Preflight:
     testbed = Testbed(
         name="rack",
-        launcher=Launcher.SSH,
+        launcher=LauncherKind.SSH,
         nodes=tuple(Node(name=name) for name in nodes),
         fabrics=tuple(Fabric.model_validate(fabric) for fabric in fabrics),
     )
@@ -127,7 +127,9 @@ def test_problems_are_counted_as_they_are_told():
 
 
 def test_another_build_of_the_same_version_is_refused_and_names_the_nodes():
-    needed = Needed(version="1.2.3", programs=NEEDED.programs, builds={"/opt/probe": "a" * 64}, architecture="x86_64")
+    needed = Requirements(
+        version="1.2.3", programs=NEEDED.programs, builds={"/opt/probe": "a" * 64}, architecture="x86_64"
+    )
     same = {"builds": {"/opt/probe": "a" * 64}, "architecture": "x86_64"}
     other = {"builds": {"/opt/probe": "b" * 64}, "architecture": "x86_64"}
     nodes = {"n1": facts(1, **same), "n2": facts(2, **other), "n3": facts(3, **other)}
@@ -141,7 +143,7 @@ def test_another_build_of_the_same_version_is_refused_and_names_the_nodes():
 
 def test_a_build_for_a_level_that_a_processor_lacks_need_not_run_there_but_be_the_same():
     level = "/opt/kernel-x86-64-v4"
-    needed = Needed(
+    needed = Requirements(
         version="1.2.3",
         programs={"/opt/probe": "probe 1.2.3", level: "kernel 1.2.3"},
         builds={level: "a" * 64},
@@ -157,7 +159,9 @@ def test_a_build_for_a_level_that_a_processor_lacks_need_not_run_there_but_be_th
 
 
 def test_builds_for_other_processors_are_compared_by_their_version_alone_which_is_said():
-    needed = Needed(version="1.2.3", programs=NEEDED.programs, builds={"/opt/probe": "a" * 64}, architecture="x86_64")
+    needed = Requirements(
+        version="1.2.3", programs=NEEDED.programs, builds={"/opt/probe": "a" * 64}, architecture="x86_64"
+    )
     arm = facts(1, builds={"/opt/probe": "b" * 64}, architecture="aarch64")
     result = found(SLOW, nodes={"a": arm}, needed=needed)
     assert result.refusal() is None
@@ -168,7 +172,7 @@ def test_builds_for_other_processors_are_compared_by_their_version_alone_which_i
 
 
 def test_a_node_without_an_mpi_that_answers_is_told_so():
-    needed = Needed(version="1.2.3", programs={}, mpi="MPICH 5")
+    needed = Requirements(version="1.2.3", programs={}, mpi="MPICH 5")
     (warning,) = found(SLOW, nodes={"a": facts(1)}, needed=needed).warnings
     assert (warning.found, "fabricbench doctor" in warning.action) == ("no MPI that answers", True)
 
@@ -194,7 +198,7 @@ def test_an_address_outside_of_the_subnet_is_refused():
 def test_an_address_that_a_node_table_gives_must_be_the_interfaces_own():
     testbed = Testbed(
         name="rack",
-        launcher=Launcher.SSH,
+        launcher=LauncherKind.SSH,
         nodes=(Node(name="a", addresses={"slow": "10.1.0.7"}),),
         fabrics=(Fabric.model_validate(SLOW),),
     )
@@ -257,7 +261,7 @@ def test_nodes_that_are_silent_for_one_reason_are_told_of_once():
 
 
 def test_load_and_another_mpi_are_warnings_and_refuse_nothing():
-    needed = Needed(version="1.2.3", programs={}, mpi="MPICH 5")
+    needed = Requirements(version="1.2.3", programs={}, mpi="MPICH 5")
     result = found(SLOW, nodes={"a": facts(1, load=3.0)}, needed=needed)
     assert {one.subject for one in result.warnings} == {"load", "mpi"}
     assert result.refusal() is None
@@ -368,7 +372,7 @@ def warnings(
 ) -> list[Finding]:
     testbed = Testbed(
         name="rack",
-        launcher=Launcher.SSH,
+        launcher=LauncherKind.SSH,
         nodes=tuple(Node(name=name) for name in nodes),
         fabrics=tuple(Fabric.model_validate(fabric) for fabric in fabrics),
     )

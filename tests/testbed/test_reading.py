@@ -7,7 +7,7 @@ import pytest
 
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer
-from fabricbench.testbed.model import Launcher, Testbed
+from fabricbench.testbed.model import LauncherKind, Testbed
 from fabricbench.testbed.reading import read_testbed
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.toml"))
@@ -86,7 +86,7 @@ def test_a_condition_without_another_is_refused(tmp_path: Path):
 def test_a_testbed_file_becomes_a_testbed(tmp_path: Path):
     testbed = read(tmp_path, GOOD)
     assert [node.name for node in testbed.nodes] == ["node001", "node002", "node003", "login"]
-    assert testbed.launcher is Launcher.SSH
+    assert testbed.launcher is LauncherKind.SSH
     assert testbed.nodes[-1].addresses == {"myrinet": IPv4Address("10.2.0.99")}
     gigabit, myrinet, memory = testbed.fabrics
     assert gigabit.wire is not None

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fabricbench.errors import EnvironmentLacks, UsageError
-from fabricbench.testbed.model import Launcher, SlurmJob, Testbed
+from fabricbench.testbed.model import LauncherKind, SlurmJob, Testbed
 from fabricbench.testbed.reading import read_testbed
 
 JOB = """
@@ -44,7 +44,7 @@ def test_a_testbed_of_slurm_has_the_nodes_of_its_job_and_srun(tmp_path: Path, mo
     assert "`run --submit` or `plan --submit`" in str(raised.value.hint)
     monkeypatch.setenv("SLURM_JOB_NODELIST", "c[7-9]")
     testbed = read(tmp_path, JOB)
-    assert testbed.launcher is Launcher.SLURM
+    assert testbed.launcher is LauncherKind.SLURM
     assert testbed.starter == "srun"
     assert testbed.is_allocated
     assert [node.name for node in testbed.nodes] == ["c7", "c8", "c9"]

@@ -20,7 +20,7 @@ from fabricbench.campaign.venue import OwnLab, Standing
 from fabricbench.errors import RunIncomplete
 from fabricbench.lab import lab_support, parse_fabrics
 from fabricbench.native import native_file
-from fabricbench.record.farm_jobs import Ended
+from fabricbench.record.farm_jobs import JobEnd
 from fabricbench.record.farm_lines import read_farm_record
 from fabricbench.record.store import Run
 from fabricbench.report.formats import FORMATS, Format
@@ -64,7 +64,7 @@ def test_a_job_that_fails_is_tried_again_and_what_fails_for_good_is_named(farms:
     done = farms.run(command=sh(script))
     assert (done.code, done.record.jobs_done) == (0, "5 of 6 (not 2)")
     assert [one.reason for one in done.record.lost] == ["it ended with exit code 3; stderr ends: why"]
-    assert sorted(done.ended()) == sorted([Ended.DONE] * 5 + [Ended.EXIT_CODE] * 3 + [Ended.SIGNAL])
+    assert sorted(done.ended()) == sorted([JobEnd.DONE] * 5 + [JobEnd.EXIT_CODE] * 3 + [JobEnd.SIGNAL])
     assert done.record.footer is not None
     assert (done.record.footer.retried, done.record.footer.lost) == (3, 1)
 
@@ -78,7 +78,7 @@ def test_a_job_is_killed_at_its_limit_with_everything_that_it_started(farms: Far
     script = "[ {attempt} = 1 ] && exit 0; setsid sleep 300 & sleep 300"
     done = farms.run(command=sh(script), jobs=2, job_seconds=0.3)
     assert done.record.jobs_done == "2 of 2"
-    assert done.ended().count(Ended.LIMIT) == 2
+    assert done.ended().count(JobEnd.LIMIT) == 2
     assert "had not ended after 0.3 s" in done.record.attempts[0].reason
     assert farms.is_nothing_left()
 
@@ -91,7 +91,7 @@ def test_a_job_that_is_killed_from_outside_is_tried_again(farms: Farms, tmp_path
     os.kill(int(process.read_text()), signal.SIGKILL)
     done = farms.end(farm)
     assert (done.code, done.record.jobs_done) == (0, "6 of 6")
-    assert done.ended().count(Ended.SIGNAL) == 1
+    assert done.ended().count(JobEnd.SIGNAL) == 1
     assert farms.is_nothing_left()
 
 
@@ -140,7 +140,7 @@ def test_many_inputs_that_wait_need_no_descriptors(farms: Farms, tmp_path: Path)
     few = ["sh", "-c", 'ulimit -n 100; exec "$@"', "sh"]
     done = farms.run(prefix=few, ranks=2, jobs=200, at_once=199, input_path=str(inputs), command=("true",))
     assert (done.code, done.record.jobs_done) == (0, "200 of 200")
-    assert set(done.ended()) == {Ended.DONE}
+    assert set(done.ended()) == {JobEnd.DONE}
 
 
 def test_an_output_that_is_a_pipe_fails_the_attempt_by_name(farms: Farms):
@@ -151,7 +151,7 @@ def test_an_output_that_is_a_pipe_fails_the_attempt_by_name(farms: Farms):
 
 def test_a_command_that_is_too_long_is_the_jobs_own_failure(farms: Farms):
     done = farms.run(jobs=2, command=("true", *["x" * 100_000] * 2), retries=0)
-    assert (done.code, done.ended()) == (0, [Ended.NOT_STARTED] * 2)
+    assert (done.code, done.ended()) == (0, [JobEnd.NOT_STARTED] * 2)
     assert done.record.lost[0].reason == "the command is too long"
 
 
@@ -214,7 +214,7 @@ def test_a_full_disk_is_the_nodes_fault_and_the_farm_says_so(farms: Farms):
         pytest.skip("no file system of its own can be mounted here")
     done = farms.run(prefix=inside, jobs=3, input_bytes=3_000_000)
     assert (done.code, done.record.damage) == (0, [])
-    assert {one.ended for one in done.record.attempts} == {Ended.NODE}
+    assert {one.ended for one in done.record.attempts} == {JobEnd.NODE}
     assert "No space left on device" in done.record.attempts[0].reason
     assert done.record.lost[0].reason.startswith("no node is left that could run it: ")
     assert done.record.footer is not None
@@ -264,7 +264,7 @@ def test_two_hundred_jobs_on_four_nodes_of_which_two_are_killed(tmp_path: Path):
         assert (record.damage, record.jobs_done) == ([], "200 of 200")
         again = [one for one in record.attempts if one.attempt]
         assert sorted(one.job for one in again) == [17, 101]
-        first = {one.job: one.node for one in record.attempts if one.ended is Ended.SIGNAL}
+        first = {one.job: one.node for one in record.attempts if one.ended is JobEnd.SIGNAL}
         assert all(one.node != first[one.job] for one in again)
     findings = analyse([run])
     for name in ("html", "markdown", "text", "csv", "json"):

@@ -9,8 +9,8 @@ from typing import Annotated, Any, ClassVar, Literal
 import pytest
 from pydantic import Field, ValidationError
 
-from fabricbench.campaign.members import Seats
-from fabricbench.record.workload_cells import Figure
+from fabricbench.campaign.members import SeatPlan
+from fabricbench.record.workload_cells import FigureOfMerit
 from fabricbench.workload.adapter import Output, Place, Unseated, WorkloadResult
 from fabricbench.workload.pace import Pace
 from fabricbench.workload.parameters import (
@@ -46,8 +46,8 @@ class StencilStart(ParametricStart):
     ] = None
 
     @property
-    def figure(self) -> Figure:
-        return Figure(name="time", unit="s", better="lower")
+    def figure(self) -> FigureOfMerit:
+        return FigureOfMerit(name="time", unit="s", better="lower")
 
     def expected_seconds(self, pace: Pace) -> float:
         del pace
@@ -66,7 +66,7 @@ STENCIL = declared(StencilStart, "for tests")
 
 def starts(**keys: Any) -> list[StencilStart]:
     table = STENCIL.table.model_validate({"kind": "stencil", **keys})
-    return [one for one in table.plan(Seats(lab_of(4))) if isinstance(one, StencilStart)]
+    return [one for one in table.plan(SeatPlan(lab_of(4))) if isinstance(one, StencilStart)]
 
 
 def test_of_lists_every_combination_is_planned_the_last_one_varying_fastest():
@@ -88,7 +88,7 @@ def test_a_key_in_place_of_another_is_computed_from_what_was_chosen_before():
 def test_ranks_are_arranged_as_asked_or_as_usual():
     assert [(one.rows, one.columns) for one in starts(ranks=[2, 4])] == [(1, 2), (1, 4)]
     assert [(one.rows, one.columns, one.ranks) for one in starts(grid=["2x2", "2x1", "9x9"])] == [(2, 2, 4), (2, 1, 2)]
-    (left_out,) = STENCIL.table.model_validate({"grid": "9x9"}).plan(Seats(lab_of(4)))
+    (left_out,) = STENCIL.table.model_validate({"grid": "9x9"}).plan(SeatPlan(lab_of(4)))
     assert isinstance(left_out, Unseated)
 
 

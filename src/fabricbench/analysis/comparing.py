@@ -15,7 +15,7 @@ from fabricbench.analysis.findings import CellKey, Comparison, Doubt, LaunchGrou
 from fabricbench.analysis.findings.doubts import Number, percentage, whole
 from fabricbench.analysis.lost_launches import survivors
 from fabricbench.analysis.measured import fitted_to, ratio_rounding
-from fabricbench.analysis.pairing import Curve, Pairing, curves_of
+from fabricbench.analysis.pairing import CellCurve, Pairing, curves_of
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Metric
 from fabricbench.record.store import Run
@@ -86,7 +86,7 @@ def compare_all(
             DECISIONS[codes[index]],
             float(more[index]),
             groups.get(index),
-            {} if isinstance(subject, Curve) else levels[id(pairing)][subject],
+            {} if isinstance(subject, CellCurve) else levels[id(pairing)][subject],
             int(met[index]),
             is_unresolved=bool(unresolved[index]),
         )
@@ -113,20 +113,20 @@ def adjusted_with_control(tests: PValues, is_control: NDArray[np.bool_]) -> PVal
     )
 
 
-def _keys(subject: CellKey | Curve) -> tuple[CellKey, ...]:
-    return subject.keys if isinstance(subject, Curve) else (subject,)
+def _keys(subject: CellKey | CellCurve) -> tuple[CellKey, ...]:
+    return subject.keys if isinstance(subject, CellCurve) else (subject,)
 
 
-def _layer(subject: CellKey | Curve) -> Layer:
-    return subject.keys[0].layer if isinstance(subject, Curve) else subject.layer
+def _layer(subject: CellKey | CellCurve) -> Layer:
+    return subject.keys[0].layer if isinstance(subject, CellCurve) else subject.layer
 
 
-def _subjects(pairing: Pairing) -> list[CellKey | Curve]:
+def _subjects(pairing: Pairing) -> list[CellKey | CellCurve]:
     """Return what two sides are compared in: every cell, then every curve."""
     return [*pairing.keys, *curves_of(pairing.keys)]
 
 
-def _ratios(pairing: Pairing, subjects: Sequence[CellKey | Curve], confidence: float) -> Ratios:
+def _ratios(pairing: Pairing, subjects: Sequence[CellKey | CellCurve], confidence: float) -> Ratios:
     """Return the ratios of all that two sides are compared in, an entry for each."""
     keys = [_keys(subject) for subject in subjects]
     rounding = Rounding.joined([rounding_over(pairing, those) for those in keys])
@@ -153,7 +153,7 @@ def rounding_over(pairing: Pairing, keys: Sequence[CellKey]) -> Rounding:
     return Rounding(min(float(one.deviation) for one in found), float(np.mean([one.bound for one in found])))
 
 
-def _log_ratios(pairing: Pairing, subject: CellKey | Curve) -> Floats:
+def _log_ratios(pairing: Pairing, subject: CellKey | CellCurve) -> Floats:
     keys = _keys(subject)
     return _mean_over_sizes([pairing.log_ratios(key) for key in keys])
 
@@ -180,7 +180,7 @@ def joined_ratios(parts: Sequence[Ratios], order: NDArray[np.int64] | None = Non
 
 
 def _in_both_groups(
-    subjects: Sequence[tuple[Pairing, CellKey | Curve]], raw: PValues, margin: float
+    subjects: Sequence[tuple[Pairing, CellKey | CellCurve]], raw: PValues, margin: float
 ) -> tuple[PValues, dict[int, LaunchGroups]]:
     """Return the p-values, of comparisons whose launches fall into two groups those that both show; and these groups."""
     modes: dict[tuple[str, str], dict[str, SlowMode]] = {}
@@ -311,7 +311,7 @@ class _Row:
 
 def _comparison(
     pairing: Pairing,
-    subject: CellKey | Curve,
+    subject: CellKey | CellCurve,
     row: _Row,
     decision: Decision,
     more_blocks: float,
@@ -321,7 +321,7 @@ def _comparison(
     *,
     is_unresolved: bool,
 ) -> Comparison:
-    is_curve = isinstance(subject, Curve)
+    is_curve = isinstance(subject, CellCurve)
     keys = _keys(subject)
     key = keys[0]
     launches = int(row.ratios.launches[row.index])

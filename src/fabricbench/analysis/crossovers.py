@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabricbench.analysis.findings import CellKey, Comparison, Crossover
-from fabricbench.analysis.pairing import Curve, Pairing, curves_of
+from fabricbench.analysis.pairing import CellCurve, Pairing, curves_of
 from fabricbench.model import Metric
 from fabricbench.statistics.crossing import Crossing, crossings
 
@@ -28,7 +28,7 @@ def find_crossovers(pairings: Sequence[Pairing], cells: Sequence[Comparison], co
 
 
 def _of_curve(
-    pairing: Pairing, curve: Curve, verdicts: dict[CellKey, Comparison], confidence: float
+    pairing: Pairing, curve: CellCurve, verdicts: dict[CellKey, Comparison], confidence: float
 ) -> list[Crossover]:
     keys = [key for key in curve.keys if key.message_bytes > 0 and key in verdicts]
     if len(keys) < 2:

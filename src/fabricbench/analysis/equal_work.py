@@ -25,7 +25,7 @@ MOST_NAMED = 8
 
 
 @dataclass(frozen=True)
-class Difference:
+class WorkDifference:
     """A fact of a workload that is not the same in all launches: what it is on which sides."""
 
     workload: WorkloadName
@@ -39,7 +39,7 @@ class Difference:
         return f"{self.what} is not the same in all launches ({told})"
 
 
-def differences(sides: Sequence[Side]) -> Iterator[Difference]:
+def differences(sides: Sequence[Side]) -> Iterator[WorkDifference]:
     """Yield the facts that differ between launches of sides of the same runs.
 
     Which jobs of a farm were done is no such fact: what failed is counted (`lost_launches.survivors`). What jobs read and wrote is
@@ -60,11 +60,11 @@ def differences(sides: Sequence[Side]) -> Iterator[Difference]:
                     facts.setdefault(key, {}).setdefault(fact, set()).add(side.name)
     for (_, workload, name, _, what, *_), found in facts.items():
         if len(found) > 1:
-            yield Difference(workload, name, what, {fact: frozenset(names) for fact, names in found.items()})
+            yield WorkDifference(workload, name, what, {fact: frozenset(names) for fact, names in found.items()})
     yield from _other_places(sides)
 
 
-def _other_places(sides: Sequence[Side]) -> Iterator[Difference]:
+def _other_places(sides: Sequence[Side]) -> Iterator[WorkDifference]:
     """Yield a difference for each workload whose ranks are on other nodes, or have other processors, on one side of a block.
 
     From block to block they may be elsewhere: a run goes on without nodes that fail. Of fabrics that join different nodes, which is
@@ -84,7 +84,7 @@ def _other_places(sides: Sequence[Side]) -> Iterator[Difference]:
     for (_, workload, name, _), places in found.items():
         if len(places) > 1 and workload not in told:
             told.add(workload)
-            yield Difference(workload, name, PLACEMENT, {fact: frozenset(names) for fact, names in places.items()})
+            yield WorkDifference(workload, name, PLACEMENT, {fact: frozenset(names) for fact, names in places.items()})
 
 
 def _are_apart(side: Side) -> bool:

@@ -54,7 +54,7 @@ class RunTraffic:
 
 
 @dataclass(frozen=True)
-class Network:
+class FabricCapability:
     """What a fabric does with bytes and messages: payload that its wire carries, and what one message takes at least."""
 
     payload_bit_s: float
@@ -65,11 +65,11 @@ class Network:
         return 8 * payload_bytes / self.payload_bit_s + messages * (self.message_seconds or 0.0)
 
 
-def network_of(side: Side) -> Network | None:
+def network_of(side: Side) -> FabricCapability | None:
     """Return what is known of a side's network; None without a known wire."""
     wire = side.fabric.wire
     rate = None if wire is None else wire.payload_rate_bit_s(Layer.MPI, 0, side.fabric.mtu)
-    return None if rate is None else Network(rate, _message_seconds(side))
+    return None if rate is None else FabricCapability(rate, _message_seconds(side))
 
 
 def _message_seconds(side: Side) -> float | None:
@@ -82,12 +82,12 @@ def _message_seconds(side: Side) -> float | None:
     return trips[min(trips)] * 1e-9 / 2 if trips else None
 
 
-def expected_log_ratios(runs: Sequence[RunTraffic], faster: Network, slower: Network) -> Floats:
+def expected_log_ratios(runs: Sequence[RunTraffic], faster: FabricCapability, slower: FabricCapability) -> Floats:
     """Return for each run the logarithm of its time on the slower network over that on the faster one; NaN where it has none."""
     return np.array([_expected_log_ratio(run, faster, slower) for run in runs])
 
 
-def _expected_log_ratio(run: RunTraffic, faster: Network, slower: Network) -> float:
+def _expected_log_ratio(run: RunTraffic, faster: FabricCapability, slower: FabricCapability) -> float:
     more = slower.seconds(run.payload_bytes, run.messages or 0) - faster.seconds(run.payload_bytes, run.messages or 0)
     ratio = 1 + more / run.seconds if run.seconds > 0 else 0.0
     return float(np.log(ratio)) if ratio > 0 else float("nan")
@@ -95,8 +95,8 @@ def _expected_log_ratio(run: RunTraffic, faster: Network, slower: Network) -> fl
 
 def expect(
     runs: Mapping[int, RunTraffic],
-    fast: Network | None,
-    slow: Network | None,
+    fast: FabricCapability | None,
+    slow: FabricCapability | None,
     measured: Mapping[int, float],
     margin: float,
     confidence: float,
@@ -116,7 +116,7 @@ def expect(
     if not has_messages and fast.payload_bit_s == slow.payload_bit_s:
         return None
     if not has_messages:
-        fast, slow = (Network(one.payload_bit_s, None) for one in (fast, slow))
+        fast, slow = (FabricCapability(one.payload_bit_s, None) for one in (fast, slow))
     expected = expected_log_ratios(list(runs.values()), fast, slow)
     ratio = geometric_mean(expected, confidence)
     if ratio is None:

@@ -8,20 +8,20 @@ from fabricbench.analysis.findings import Caution, Severity
 from fabricbench.analysis.material import Material, warn
 from fabricbench.quantity import count
 from fabricbench.record.store import Manifest
-from fabricbench.testbed.advice import BUSY_SHARE, Weight, findings_in
+from fabricbench.testbed.advice import BUSY_SHARE, AdviceWeight, findings_in
 from fabricbench.testbed.preflight_result import folded
 
 Inventory = Mapping[str, Mapping[str, str]]
 """The doctor's facts of each host: host -> what -> value."""
 
-SEVERITIES = {Weight.WARNING: Severity.WARNING, Weight.NOTE: Severity.NOTE}
+SEVERITIES = {AdviceWeight.WARNING: Severity.WARNING, AdviceWeight.NOTE: Severity.NOTE}
 
 
 def host_findings(material: Material) -> Iterator[Caution]:
     """Tell what the doctor found on the hosts before the run: it bears on every number."""
     for run in {id(side.run): side.run for side in material.sides}.values():
         inventory = run.manifest.inventory
-        found: dict[tuple[Weight, str], dict[str, list[str]]] = {}
+        found: dict[tuple[AdviceWeight, str], dict[str, list[str]]] = {}
         for host, facts in inventory.items():
             for weight, subject, finding in findings_in(facts):
                 found.setdefault((weight, subject), {}).setdefault(finding, []).append(host)

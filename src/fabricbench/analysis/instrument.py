@@ -79,7 +79,7 @@ TRIPS = (Pattern.PINGPONG, Pattern.ONEWAY, Pattern.PACED)
 
 
 @dataclass(frozen=True)
-class Lateness:
+class SwitchLateness:
     """How late the emulated switch released frames while one cell was measured, in ns, over its launches that tell.
 
     `median_ns` and `worst_ns` are the median and the largest of the launches' 99th percentiles, `maximum_ns` of all frames.
@@ -129,13 +129,13 @@ class LateSwitch:
         return not self.is_tail_only or self.factor >= GRAVE_FACTOR
 
 
-def lateness_of(side: Side, key: CellKey) -> Lateness | None:
+def lateness_of(side: Side, key: CellKey) -> SwitchLateness | None:
     """Return how late the switch was during a cell; None where the fabric is real, or the run's version did not tell."""
     told = side.cells[key].lateness
     if not told:
         return None
     p99 = [one.p99 for one in told]
-    return Lateness(
+    return SwitchLateness(
         launches=len(told),
         frames=sum(one.count for one in told),
         median_ns=float(np.median(p99)),
@@ -218,7 +218,7 @@ def _frames_of_a_sample(side: Side, key: CellKey) -> int | None:
     return MESSAGES_OF_A_TRIP * max(-(-key.message_bytes // (side.fabric.mtu - headers)), 1)
 
 
-def _held(side: Side, cell: CellMeasured, late: Lateness) -> LateSwitch | None:
+def _held(side: Side, cell: CellMeasured, late: SwitchLateness) -> LateSwitch | None:
     """Return the doubt of a workload: in enough launches its switch held frames for more than the margin, or lost some itself."""
     shares = np.array([one.held_share for one in cell.lateness if one.held_share is not None])
     launches = [one for one in side.launches if one.subject == cell.subject]
@@ -247,7 +247,9 @@ def _seconds(ns: float) -> Number:
     return scaled_number(ns, scale_seconds(ns * 1e-9))
 
 
-def _doubt(late: Lateness, late_ns: list[float], typical_ns: float, limit: float, against: str) -> LateSwitch | None:
+def _doubt(
+    late: SwitchLateness, late_ns: list[float], typical_ns: float, limit: float, against: str
+) -> LateSwitch | None:
     factors = np.array(late_ns) / max(typical_ns, 1e-9)
     share = float(np.mean(factors > limit))
     if share < LATE_LAUNCHES:

@@ -21,7 +21,7 @@ from fabricbench.analysis.findings.loggops import CurveFit, CurvePiece, FitOf, L
 from fabricbench.analysis.measured import CellMeasured, Side
 from fabricbench.analysis.summary import geometric_mean, interval, over_launches
 from fabricbench.model import Metric, Pattern
-from fabricbench.statistics.curves import Kind
+from fabricbench.statistics.curves import CurveBreak
 from fabricbench.statistics.segments import Pieces, pieces_of
 
 Floats = NDArray[np.float64]
@@ -66,7 +66,7 @@ def fits_of(sides: Sequence[Side], curves: Sequence[CurveWithAnomalies], confide
         for curve, anomalies in curves:
             if curve.side is not side or curve.key.pattern not in OF or len(curve.cells) < FEWEST_SIZES:
                 continue
-            jumps = tuple(one.last for one in anomalies if one.kind is Kind.JUMP)
+            jumps = tuple(one.last for one in anomalies if one.kind is CurveBreak.JUMP)
             halved = np.log(2.0) if curve.key.pattern is Pattern.PINGPONG else 0.0
             pieces = pieces_of(curve.sizes, curve.log_times - halved, confidence, jumps)
             if pieces is not None:

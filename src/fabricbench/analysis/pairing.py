@@ -26,7 +26,7 @@ OF_MACHINES = (PROCESSOR, BOARD, KERNEL)
 
 
 @dataclass(frozen=True)
-class Curve:
+class CellCurve:
     """Cells that differ in their message size only, in ascending order of it."""
 
     keys: tuple[CellKey, ...]
@@ -179,9 +179,9 @@ def all_pairs(sides: Sequence[Side]) -> list[Pairing]:
 
 
 @lru_cache(maxsize=256)  # the pairs of a run have the same cells
-def curves_of(keys: tuple[CellKey, ...]) -> tuple[Curve, ...]:
+def curves_of(keys: tuple[CellKey, ...]) -> tuple[CellCurve, ...]:
     """Return the curves of at least two sizes."""
     groups: dict[CellKey, list[CellKey]] = defaultdict(list)
     for key in keys:
         groups[key.model_copy(update={"message_bytes": 0})].append(key)
-    return tuple(Curve(tuple(sorted(group, key=in_order))) for group in groups.values() if len(group) > 1)
+    return tuple(CellCurve(tuple(sorted(group, key=in_order))) for group in groups.values() if len(group) > 1)

@@ -54,7 +54,7 @@ def usable_sizes(compared: Compared) -> list[Comparison]:
 
 
 @dataclass(frozen=True)
-class Crossing:
+class SizesOfCrossing:
     """Two measured sizes: up to the one `below` is faster, from the other on `above` is, and no size says otherwise."""
 
     below: str
@@ -86,14 +86,14 @@ class SizesOfCurve:
         return self.wins(name) >= BEARING_SHARE * decided and self.mean in (None, name)
 
     @property
-    def crossing(self) -> Crossing | None:
+    def crossing(self) -> SizesOfCrossing | None:
         """Where the faster fabric changes, where it does so once."""
         decided = [(size, leader) for size, leader in self.leaders.items() if leader is not None]
         changes = [(one, other) for one, other in pairwise(decided) if one[1] != other[1]]
         if len(changes) != 1:
             return None
         ((last, below), (first, above)) = changes[0]
-        return Crossing(below, last, above, first)
+        return SizesOfCrossing(below, last, above, first)
 
 
 def curves_met(compared: Compared, rates: ErrorRates) -> dict[tuple[object, ...], SizesOfCurve]:

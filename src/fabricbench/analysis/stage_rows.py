@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from fabricbench.analysis.findings import CellKey, Interval
 from fabricbench.analysis.findings.stages import (
     TOLERANCE,
+    Direction,
     Parts,
     Stage,
     StagedCell,
     StageDifference,
     StageOnFabric,
     TrafficDifference,
-    Way,
 )
 from fabricbench.analysis.measured import Side, in_order
 from fabricbench.analysis.stages import StagesOfCell, both_ways, in_turn, traffic_of
@@ -36,10 +36,10 @@ def _over(side: Side, cell: StagesOfCell, value: Mapping[int, float]) -> Floats:
 
 def stage_rows(side: Side, cell: StagesOfCell, confidence: float) -> Iterator[StageOnFabric]:
     """Yield each stage of a test on a fabric, on each way and both together."""
-    rows: dict[tuple[Parts, Way], tuple[dict[int, float], dict[int, float], dict[int, float]]] = {}
+    rows: dict[tuple[Parts, Direction], tuple[dict[int, float], dict[int, float], dict[int, float]]] = {}
     for index, launch in cell.launches.items():
         whole = float(np.median(launch.round_trip))
-        both = {(parts, Way.BOTH): values for parts, values in both_ways(launch).items()}
+        both = {(parts, Direction.BOTH): values for parts, values in both_ways(launch).items()}
         for name, values in {**launch.values, **both}.items():
             median, lower, share = rows.setdefault(name, ({}, {}, {}))
             median[index], lower[index] = float(np.median(values)), float(np.quantile(values, 0.25))
@@ -64,7 +64,7 @@ def stage_rows(side: Side, cell: StagesOfCell, confidence: float) -> Iterator[St
 def staged_cell(side: Side, cell: StagesOfCell, confidence: float) -> StagedCell:
     """Return what is known of the messages of a test on a fabric."""
     launches = cell.launches.values()
-    rest = (Stage.REST,), Way.BACK
+    rest = (Stage.REST,), Direction.BACK
     within = [np.abs(one.values[rest]) <= TOLERANCE * one.round_trip for one in launches]
     missing: dict[str, int] = {}
     for name, number in (item for one in launches for item in one.missing.items()):

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from fabricbench.analysis.cell_parts import Keys
 from fabricbench.analysis.findings import CellKey
-from fabricbench.analysis.findings.stages import FABRIC, Parts, Stage, Traffic, Way
+from fabricbench.analysis.findings.stages import FABRIC, Direction, Parts, Stage, Traffic
 from fabricbench.analysis.measured import Side, plain_key
 from fabricbench.model import Pattern, Receive
 from fabricbench.patterns import metric_of
@@ -43,11 +43,11 @@ class StagesOfLaunch:
     complete: int
     missing: dict[str, int]
     has_switch: bool
-    values: dict[tuple[Parts, Way], Floats]
+    values: dict[tuple[Parts, Direction], Floats]
     between: Floats
     round_trip: Floats
     called: Floats
-    arrived: dict[Way, Floats]
+    arrived: dict[Direction, Floats]
     released: Floats
     busiest: tuple[BusiestProcess, ...] = ()
 
@@ -204,7 +204,9 @@ def stages_of_launch(rows: pl.DataFrame, key: CellKey, refused: frozenset[str] =
         between=between,
         round_trip=whole.round_trip,
         called=whole.leads["before"],
-        arrived={Way.THERE: whole.follows["arrived"], Way.BACK: whole.leads["arrived"]} if "arrived" in seen else {},
+        arrived={Direction.THERE: whole.follows["arrived"], Direction.BACK: whole.leads["arrived"]}
+        if "arrived" in seen
+        else {},
         released=whole.leads["scheduled"] - whole.leads["acknowledged"],
     )
 
@@ -227,14 +229,14 @@ def _merged(ends: Sequence[End]) -> tuple[list[tuple[Parts, Floats]], Parts]:
 
 def _stages(
     messages: _Messages, seen: set[str], *, has_switch: bool, spins: bool
-) -> tuple[dict[tuple[Parts, Way], Floats], Floats]:
+) -> tuple[dict[tuple[Parts, Direction], Floats], Floats]:
     """Return the stages of complete messages, and what passes between the hosts both ways."""
     leads, follows = messages.leads, messages.follows
-    values: dict[tuple[Parts, Way], Floats] = {}
+    values: dict[tuple[Parts, Direction], Floats] = {}
     departures, arrivals = [], []
     left: Parts = ()
     came: Parts = ()
-    for way, sender, receiver in ((Way.THERE, leads, follows), (Way.BACK, follows, leads)):
+    for way, sender, receiver in ((Direction.THERE, leads, follows), (Direction.BACK, follows, leads)):
         sent, left = _merged(_sending(sender, seen))
         received, _ = _merged(_receiving(receiver, seen, spins=spins))
         departure = sent[-1][1] if sent else sender["before"]
@@ -253,15 +255,15 @@ def _stages(
     # The way there ends and the way back begins on the other host's clock, so that only their sum is known of two clocks.
     between = (arrivals[1] - departures[0]) - (departures[1] - arrivals[0])
     if not has_switch:
-        values[(*left, *FABRIC, *came), Way.BOTH] = between
-    values[(Stage.APPLICATION,), Way.PEER] = follows["before"] - follows["received"]
-    values[(Stage.REST,), Way.BACK] = messages.round_trip - (leads["received"] - leads["before"])
+        values[(*left, *FABRIC, *came), Direction.BOTH] = between
+    values[(Stage.APPLICATION,), Direction.PEER] = follows["before"] - follows["received"]
+    values[(Stage.REST,), Direction.BACK] = messages.round_trip - (leads["received"] - leads["before"])
     return values, between
 
 
 def _lengths(
-    begin: Floats, ends: Sequence[tuple[Parts, Floats]], way: Way
-) -> Iterator[tuple[tuple[Parts, Way], Floats]]:
+    begin: Floats, ends: Sequence[tuple[Parts, Floats]], way: Direction
+) -> Iterator[tuple[tuple[Parts, Direction], Floats]]:
     for parts, end in ends:
         yield (parts, way), end - begin
         begin = end

@@ -29,8 +29,8 @@ from fabricbench.analysis.findings.switches import (
     FabricSwitch,
     Forwarding,
     FrameDifference,
-    Lacking,
     Seen,
+    SwitchUnknown,
 )
 from fabricbench.analysis.instrument import impossible
 from fabricbench.analysis.measured import CellMeasured, Side
@@ -217,12 +217,12 @@ def fabric_switch(side: Side, stages: Stages, confidence: float) -> FabricSwitch
     if times is None and not bursts:
         return None
     rate = link_rate(side, stages)
-    lacking: dict[str, Lacking] = {}
+    lacking: dict[str, SwitchUnknown] = {}
     count = forwarding = delay = None
     if rate is None:
-        lacking["line rate"] = lacking["forwarding"] = Lacking.RATE
+        lacking["line rate"] = lacking["forwarding"] = SwitchUnknown.RATE
     elif times is None:
-        lacking["forwarding"] = Lacking.SIZES
+        lacking["forwarding"] = SwitchUnknown.SIZES
     else:
         count = over_launches(serialisations(times, rate), confidence)
         forwarding, lack = forwarding_of(count)
@@ -259,15 +259,15 @@ HALFWAY = 1.5
 """Serialisations: nearer to 2 is stored, nearer to 1 passed on at once."""
 
 
-def forwarding_of(count: Interval | None) -> tuple[Forwarding | None, Lacking | None]:
+def forwarding_of(count: Interval | None) -> tuple[Forwarding | None, SwitchUnknown | None]:
     """Return how frames are forwarded by the serialisations that they have, or why that is not told."""
     if count is None or count.low is None or count.high is None:
-        return None, Lacking.LAUNCHES
+        return None, SwitchUnknown.LAUNCHES
     if count.low > HALFWAY:
         return Forwarding.STORED, None
     if count.high < HALFWAY:
         return Forwarding.AT_ONCE, None
-    return None, Lacking.UNDECIDED
+    return None, SwitchUnknown.UNDECIDED
 
 
 def delays(times: FrameTimes, rate: LineRate, forwarding: Forwarding) -> Floats:
@@ -330,25 +330,25 @@ MOST_BETWEEN = 8
 
 def buffer_of(
     side: Side, rate: LineRate | None, bursts: Mapping[CellKey, Bursts]
-) -> tuple[Buffer | None, tuple[int, ...], Lacking | None]:
+) -> tuple[Buffer | None, tuple[int, ...], SwitchUnknown | None]:
     """Return what the port of the first two ranks' receiver holds, which bursts would tell more, and why it is not told."""
     if not bursts:
-        return None, (), Lacking.NO_BURSTS
+        return None, (), SwitchUnknown.NO_BURSTS
     sender = line_rate(side, None)
     if rate is None or sender is None:
-        return None, (), Lacking.RATE
+        return None, (), SwitchUnknown.RATE
     ratio = rate.median / sender.median
     if ratio > 1.0 - SAME_RATE:
-        return None, (), Lacking.FASTER_SENDER
+        return None, (), SwitchUnknown.FASTER_SENDER
     key, group = max(bursts.items(), key=lambda one: len(one[1]))
     lossy = min((messages for messages, (lost, _) in group.items() if lost), default=None)
     lossless = max(
         (one for one, (lost, _) in group.items() if not lost and (lossy is None or one < lossy)), default=None
     )
     if lossy is None:
-        return None, (2 * max(group),), Lacking.NO_LOSS
+        return None, (2 * max(group),), SwitchUnknown.NO_LOSS
     if lossless is None:
-        return None, (max(1, min(group) // 2),), Lacking.ALL_LOST
+        return None, (max(1, min(group) // 2),), SwitchUnknown.ALL_LOST
     (frame,) = frames_of(side, key.layer, key.message_bytes)
     low, high = (frame * (1.0 + (messages - 1) * (1.0 - ratio)) for messages in (lossless, lossy))
     told = Buffer(

@@ -22,7 +22,7 @@ from fabricbench.quantity import format_bit_s, format_bytes, without_numbers
 from fabricbench.record.provenance import Proof
 from fabricbench.record.store import Run
 from fabricbench.testbed.model import Fabric
-from fabricbench.testbed.preflight_result import Finding, Severity, folded
+from fabricbench.testbed.preflight_result import Finding, FindingSeverity, folded
 
 Floats = NDArray[np.float64]
 Pair = tuple[str, str]
@@ -119,7 +119,7 @@ def expected_bit_s(fabric: Fabric, layer: Layer, message_bytes: int) -> float | 
     return None if fabric.wire is None else fabric.wire.payload_rate_bit_s(layer, message_bytes, fabric.mtu)
 
 
-class Reference(Model):
+class PairReference(Model):
     """What pairs are held against. `level_bit_s` is what the fabric carries, `is_short` that this is far below the expected."""
 
     bit_s: float
@@ -128,7 +128,7 @@ class Reference(Model):
     is_expected: bool
 
 
-def reference_of(stream: NetworkMap, expected: float | None) -> Reference:
+def reference_of(stream: NetworkMap, expected: float | None) -> PairReference:
     """Return what the pairs of a matrix are held against: the expected rate where the fabric carries about that, else its level."""
     rates = np.array([value for row in stream.matrix for value in row if value is not None], dtype=np.float64)
     # Of few pairs the best one: half of two pairs may be wrong.
@@ -137,7 +137,7 @@ def reference_of(stream: NetworkMap, expected: float | None) -> Reference:
         level = float(np.max(rates))  # some carry all of it: the others are slow, and the line rate is right
     is_short = expected is not None and level < ABOUT * expected
     is_expected = expected is not None and not is_short
-    return Reference(
+    return PairReference(
         bit_s=expected if expected is not None and is_expected else level,
         level_bit_s=level,
         is_short=is_short,
@@ -145,7 +145,7 @@ def reference_of(stream: NetworkMap, expected: float | None) -> Reference:
     )
 
 
-def pairs_below(stream: NetworkMap, reference: Reference) -> dict[Pair, float]:
+def pairs_below(stream: NetworkMap, reference: PairReference) -> dict[Pair, float]:
     """Return the directions that carry far less than the reference, which nodes among four or more are held against by the map."""
     if stream.is_judged and not reference.is_expected:
         return {}
@@ -175,7 +175,7 @@ def judge_rates(
     yield from _of_pairs(fabric, stream, below, references[0])
     if stream.groups_words:
         yield Finding(
-            severity=Severity.WARNING,
+            severity=FindingSeverity.WARNING,
             fabric=fabric.name,
             subject="groups",
             found=f"that {stream.groups_words.removesuffix('.').lower()}",
@@ -184,7 +184,7 @@ def judge_rates(
         )
     elif stream.apart:
         yield Finding(
-            severity=Severity.WARNING,
+            severity=FindingSeverity.WARNING,
             fabric=fabric.name,
             subject="groups",
             found=f"that {stream.apart_words}",
@@ -201,7 +201,7 @@ def _of_level(fabric: Fabric, stream: NetworkMap, levels: Sequence[float], expec
         most = "the nodes of three quarters of all pairs" if stream.is_judged else "any two nodes"
         one_stream = "" if is_sure else ", unless one stream is more than a processor can move here"
         yield Finding(
-            severity=Severity.ERROR if is_sure else Severity.WARNING,
+            severity=FindingSeverity.ERROR if is_sure else FindingSeverity.WARNING,
             fabric=fabric.name,
             subject="rate",
             found=f"at most {format_bit_s(level)} between {most}",
@@ -245,7 +245,9 @@ def _split(stream: NetworkMap, slow: Slow) -> tuple[Floats, Floats]:
     return np.array(touched, dtype=np.float64), np.array(others, dtype=np.float64)
 
 
-def _of_pairs(fabric: Fabric, stream: NetworkMap, below: dict[Pair, float], reference: Reference) -> Iterator[Finding]:
+def _of_pairs(
+    fabric: Fabric, stream: NetworkMap, below: dict[Pair, float], reference: PairReference
+) -> Iterator[Finding]:
     """Yield the pairs that are slow, by the node that explains them where one does."""
     if not below:
         return
@@ -339,7 +341,7 @@ def _of_paths(run: Run, fabric: Fabric) -> Iterator[Finding]:
                 continue
             seen.add(without_numbers(reason))
             yield Finding(
-                severity=Severity.ERROR if is_elsewhere else Severity.WARNING,
+                severity=FindingSeverity.ERROR if is_elsewhere else FindingSeverity.WARNING,
                 fabric=fabric.name,
                 subject="leak" if is_elsewhere else "proof",
                 found=f"traffic of {fabric.name} that {'went elsewhere' if is_elsewhere else 'nobody can prove'}: {reason}",

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fabricbench.analysis.findings import CellKey, Interval, is_basic
 from fabricbench.analysis.findings.stages import Parts, Stage
-from fabricbench.analysis.findings.switches import Assumption, Change, Forwarding, Seen, WhatIf
+from fabricbench.analysis.findings.switches import Change, Forwarding, PredictionAssumption, Seen, WhatIf
 from fabricbench.analysis.instrument import impossible
 from fabricbench.analysis.measured import CellMeasured, Side, in_order
 from fabricbench.analysis.stages import StagesOfCell, both_ways
@@ -107,8 +107,8 @@ def _of_hosts(side: Side, cell: CellMeasured, stages: StagesOfCell, confidence: 
         Change.BYPASS: _bypassing(side, cell.key),
     }
     for change, stages_gone, assumptions in (
-        (Change.NO_WAKING, WAKING, (Assumption.MERGED, Assumption.OWN_PROCESSOR)),
-        (Change.BYPASS, KERNEL, (Assumption.NOTHING_INSTEAD, Assumption.OWN_PROCESSOR)),
+        (Change.NO_WAKING, WAKING, (PredictionAssumption.MERGED, PredictionAssumption.OWN_PROCESSOR)),
+        (Change.BYPASS, KERNEL, (PredictionAssumption.NOTHING_INSTEAD, PredictionAssumption.OWN_PROCESSOR)),
     ):
         taken, gone = _taken(side, stages, stages_gone)
         is_waited_for = change is Change.BYPASS or cell.key.receive is Receive.BLOCKING
@@ -157,7 +157,7 @@ def _bypassing(side: Side, key: CellKey) -> CellMeasured | None:
 
 def _of_links(path: Path, key: CellKey, cell: CellMeasured, confidence: float) -> Iterator[WhatIf]:
     now = path.ns(key.layer, key.message_bytes)
-    stays = (Assumption.HOSTS_STAY, Assumption.DELAY_STAYS, Assumption.IDLE_LINKS)
+    stays = (PredictionAssumption.HOSTS_STAY, PredictionAssumption.DELAY_STAYS, PredictionAssumption.IDLE_LINKS)
     is_stored = path.forwarding is Forwarding.STORED
     other = Forwarding.AT_ONCE if is_stored else Forwarding.STORED
     reads = (1.0 if is_stored else -1.0) * 8e9 * READ_FIRST_BYTES / path.rate
@@ -190,7 +190,7 @@ def over_another(a: Path, b: Path, confidence: float) -> Iterator[WhatIf]:
             cell,
             Change.FABRIC,
             predicted,
-            (Assumption.HOSTS_STAY, Assumption.IDLE_LINKS),
+            (PredictionAssumption.HOSTS_STAY, PredictionAssumption.IDLE_LINKS),
             confidence,
             line_rate_bit_s=b.rate,
             forwarding=b.forwarding,
@@ -204,7 +204,7 @@ def _row(
     cell: CellMeasured,
     change: Change,
     predicted: Floats,
-    assumptions: tuple[Assumption, ...],
+    assumptions: tuple[PredictionAssumption, ...],
     confidence: float,
     *,
     gone: Parts = (),

@@ -79,16 +79,16 @@ LARGE = Size("large", "A", 4000, 64, 128, 256, 1024, 1024, 10)
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundApplications:
     """The applications that can be run here, and in words those that cannot."""
 
     tables: tuple[CommandTable, ...] = ()
     missing: tuple[str, ...] = ()
 
 
-def applications_campaign(found: Found | None = None, size: Size = USUAL) -> Campaign:
+def applications_campaign(found: FoundApplications | None = None, size: Size = USUAL) -> Campaign:
     """Return the campaign for what was found; of None it has our own loads alone."""
-    found = Found() if found is None else found
+    found = FoundApplications() if found is None else found
     return Campaign(
         name=NAME,
         description="real loads: kernels of NPB and of our own, Linpack, HPCG, and the applications that are on this machine",
@@ -104,12 +104,14 @@ def applications_campaign(found: Found | None = None, size: Size = USUAL) -> Cam
     )
 
 
-def applications_by_size(found: Found) -> tuple[Campaign, ...]:
+def applications_by_size(found: FoundApplications) -> tuple[Campaign, ...]:
     """Return the campaign for what was found in each size, the largest first."""
     return tuple(applications_campaign(found, size) for size in (LARGE, USUAL, SMALL))
 
 
-def find_applications(names: Iterable[str] | None = None, library: Callable[[], str] | None = None) -> Found:
+def find_applications(
+    names: Iterable[str] | None = None, library: Callable[[], str] | None = None
+) -> FoundApplications:
     """Return which of the applications that come with fabricbench are here; `library` names the MPI that starts them."""
     tables, missing = [], []
     for name in shipped() if names is None else names:
@@ -124,7 +126,7 @@ def find_applications(names: Iterable[str] | None = None, library: Callable[[], 
             missing.append(f"application {name} is left out: {why}")
         else:
             tables.append(one)
-    return Found(tuple(tables), tuple(missing))
+    return FoundApplications(tuple(tables), tuple(missing))
 
 
 def _usual_library() -> str:

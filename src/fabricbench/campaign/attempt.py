@@ -19,7 +19,7 @@ from fabricbench.campaign.run_directory import RunDirectory
 from fabricbench.campaign.start import Start, Written, start_of
 from fabricbench.launch.launcher import Command, Launcher
 from fabricbench.launch.staging import STAGED, NotStaged
-from fabricbench.launch.watch import STDERR_FILE, STDOUT_FILE, Outcome
+from fabricbench.launch.watch import STDERR_FILE, STDOUT_FILE, ProgramEnd
 from fabricbench.pattern_facts import Family
 from fabricbench.patterns import PATTERNS
 from fabricbench.record.atomic import replace_text
@@ -60,7 +60,7 @@ class Attempt:
 
 
 @dataclass(frozen=True)
-class FailedCell:
+class CellFailureNotice:
     """A cell that could not be measured on a fabric. `cause` is the same for what fails alike in other sizes and launches."""
 
     cause: tuple[object, ...]
@@ -73,7 +73,7 @@ class Stored:
 
     summary: LaunchSummary
     violations: tuple[str, ...]
-    failed_cells: tuple[FailedCell, ...]
+    failed_cells: tuple[CellFailureNotice, ...]
 
 
 class Attempts:
@@ -204,7 +204,7 @@ class Attempts:
         """Leave nothing on rank 0's node of a launch that was given its files, or half of them, and not started."""
         self._fetch_left(self._directory.launch(launch.launch_id))
 
-    def store(self, attempt: Attempt, ended: Outcome | None, *, is_spoilt: bool = False) -> Stored | None:
+    def store(self, attempt: Attempt, ended: ProgramEnd | None, *, is_spoilt: bool = False) -> Stored | None:
         """Convert what an attempt wrote, whole or cut short; None if it wrote no record.
 
         `ended` is None where nobody saw its end; `is_spoilt` says that its testbed broke under it, so that it does not count.
@@ -267,7 +267,7 @@ class Attempts:
             ),
         )
         failed = tuple(
-            FailedCell(
+            CellFailureNotice(
                 (launch.fabric, _named(cell), cell.failed.code),
                 f"{_named(cell)} could not be measured on {launch.fabric} ({cell.failed.code}): {cell.failed.reason}",
             )
@@ -282,7 +282,7 @@ def _printed_bytes(directory: Path) -> int:
     return sum(log.stat().st_size for log in logs if log.exists())
 
 
-def _end_of(attempt: Attempt, written: Written, ended: Outcome | None) -> dict[str, Any]:
+def _end_of(attempt: Attempt, written: Written, ended: ProgramEnd | None) -> dict[str, Any]:
     """Return the facts of how an attempt ended."""
     exit_code = None if ended is None else ended.exit_code
     stderr_tail = "" if ended is None else ended.stderr_tail

@@ -20,7 +20,7 @@ from fabricbench.campaign.estimate import (
     overhead_seconds,
     round_seconds,
 )
-from fabricbench.campaign.noise import Noise
+from fabricbench.campaign.noise import NoiseProfile
 from fabricbench.campaign.specification import FEWEST_BLOCKS
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer
@@ -83,7 +83,7 @@ def fit_budget(
     fabrics: Sequence[Fabric],
     blocks: int,
     budget_seconds: float,
-    noise: Noise,
+    noise: NoiseProfile,
     *,
     is_blocks_fixed: bool = False,
     fixed_seconds: float = 0.0,
@@ -149,7 +149,7 @@ def _least_seconds(cell: PlannedCell, fabrics: Sequence[Fabric]) -> float:
     return max(SHORTEST_CELL_SECONDS, LEAST_ROUND_TRIPS * 2 * 8 * probe.message_bytes / slowest)
 
 
-def _best_seconds(cell: PlannedCell, noise: Noise, least: float, cells: int) -> float:
+def _best_seconds(cell: PlannedCell, noise: NoiseProfile, least: float, cells: int) -> float:
     """Return the length that tells most for the budget: at most the campaign's, and just that where no noise is known."""
     from fabricbench.statistics.planning import best_cell_seconds  # noqa: PLC0415 - SciPy is slow to import
 

@@ -16,7 +16,7 @@ from fabricbench.campaign.estimate import (
     slow_parameters,
     why_too_slow,
 )
-from fabricbench.campaign.members import Seats, UnfitRanksError
+from fabricbench.campaign.members import SeatPlan, UnfitRanksError
 from fabricbench.campaign.specification import MOST_STAGED_SAMPLES, Campaign, Experiment, Sweep, Value, spread
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Model, Pattern, Receive
@@ -25,7 +25,7 @@ from fabricbench.patterns import PATTERNS, why_impossible
 from fabricbench.quantity import format_bytes
 from fabricbench.record.probe_plan import PlanCongestor, PlanProbe
 from fabricbench.record.setup import setup_of, variant
-from fabricbench.testbed.model import Fabric, Launcher, Testbed
+from fabricbench.testbed.model import Fabric, LauncherKind, Testbed
 from fabricbench.testbed.wire import IP_HEADER_BYTES, UDP_HEADER_BYTES
 
 DOUBLE_BYTES = 8
@@ -150,7 +150,7 @@ class _Planner:
         self._missing: dict[str, dict[Layer, None]] = {}
         self._too_slow: dict[tuple[Layer, Pattern, int, str], list[PlanProbe]] = {}
         self._slow_parameters: dict[str, set[int]] = {}
-        self.seats = Seats(testbed)
+        self.seats = SeatPlan(testbed)
         self._seen: set[object] = set()
         self._measured_by: dict[object, int] = {}
 
@@ -196,7 +196,7 @@ class _Planner:
             raise UsageError(
                 f"no fabric of testbed {self.testbed.name} has layer {Layer.RDMA}, and campaign {self.campaign.name} measures "
                 "no other",
-                hint=RDMA_IN_A_LAB if self.testbed.launcher is Launcher.LAB else WHERE_RDMA_COMES_FROM,
+                hint=RDMA_IN_A_LAB if self.testbed.launcher is LauncherKind.LAB else WHERE_RDMA_COMES_FROM,
             )
         for fabric in self.testbed.fabrics:
             if not any(fabric.name in cell.fabrics for cell in self.cells):

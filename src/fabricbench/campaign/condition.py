@@ -20,7 +20,7 @@ from fabricbench.configuration import check_expanded, did_you_mean
 from fabricbench.errors import UsageError
 from fabricbench.settings import HostSettings, writes_of
 from fabricbench.settings.setting import Setting
-from fabricbench.testbed.model import Fabric, Handed, Launcher, Testbed, Transport, Variable
+from fabricbench.testbed.model import Fabric, Handed, LauncherKind, MpiTransport, Testbed, Variable
 
 
 class Condition(HostSettings):
@@ -34,7 +34,7 @@ class Condition(HostSettings):
     description: str = ""
     fabrics: tuple[str, ...] = ()
     mpi: str = ""
-    transport: Transport | None = None
+    transport: MpiTransport | None = None
     mpi_environment: dict[Variable, Handed] = {}
     mpi_arguments: tuple[Handed, ...] = ()
 
@@ -141,7 +141,7 @@ def _name(fabric: Fabric, condition: Condition) -> str:
 
 
 def _side(fabric: Fabric, condition: Condition, testbed: Testbed) -> Fabric:
-    if condition.mtu is not None and testbed.launcher is Launcher.LAB and condition.mtu > fabric.mtu:
+    if condition.mtu is not None and testbed.launcher is LauncherKind.LAB and condition.mtu > fabric.mtu:
         raise UsageError(
             f"condition {condition.name} sets an MTU of {condition.mtu}, and the emulated switch of {fabric.name} "
             f"carries {fabric.mtu}",

@@ -19,18 +19,18 @@ from fabricbench.launch.starter import srun
 from fabricbench.model import Layer
 from fabricbench.quantity import count
 from fabricbench.testbed.discovery import Discovery, discover
-from fabricbench.testbed.first_file import Origin
-from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
+from fabricbench.testbed.first_file import HowAsked
+from fabricbench.testbed.model import Fabric, LauncherKind, Node, Testbed
 from fabricbench.testbed.node_facts import NodeFacts
 from fabricbench.testbed.preflight_result import Finding, Silent, folded, told
 
 
 @dataclass(frozen=True)
-class Wanted:
+class AskedHosts:
     """Which hosts are asked and how; `is_allocated`: they are those of the batch job that this runs in."""
 
     hosts: tuple[str, ...]
-    launcher: Launcher
+    launcher: LauncherKind
     name: str
     lab: str | None = None
     reach: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ class Wanted:
     @property
     def starter(self) -> str | None:
         """Within a batch job srun reaches the nodes."""
-        return srun.NAME if self.launcher is Launcher.SLURM else None
+        return srun.NAME if self.launcher is LauncherKind.SLURM else None
 
     def testbed(self) -> Testbed:
         """Return a testbed of these hosts without any network, through which they are asked."""
@@ -55,7 +55,7 @@ class Wanted:
         )
 
 
-def wanted_lab(lab: str, name: str | None) -> Wanted:
+def wanted_lab(lab: str, name: str | None) -> AskedHosts:
     """Return the nodes of a running lab; UsageError where none of that name runs."""
     venue = find_venue(f"{LAB_PREFIX}{lab}")
     if not isinstance(venue, Standing):
@@ -63,10 +63,12 @@ def wanted_lab(lab: str, name: str | None) -> Wanted:
             f"{lab!r} is a fabric of labs, and no lab that runs", hint="start one: `fabricbench lab up NAME`"
         )
     hosts = tuple(node.name for node in venue.given.nodes)
-    return Wanted(hosts=hosts, launcher=Launcher.LAB, name=name or lab, lab=lab)
+    return AskedHosts(hosts=hosts, launcher=LauncherKind.LAB, name=name or lab, lab=lab)
 
 
-def look_at_hosts(wanted: Wanted, command: Sequence[str], notify: Callable[[Event], None]) -> tuple[Discovery, Origin]:
+def look_at_hosts(
+    wanted: AskedHosts, command: Sequence[str], notify: Callable[[Event], None]
+) -> tuple[Discovery, HowAsked]:
     """Return what was found on the hosts and how they were asked; EnvironmentLacks names those that do not answer."""
     venue = Standing(given=wanted.testbed())
     venue.check()
@@ -126,14 +128,14 @@ def _check_all_answer(answers: Mapping[str, NodeAnswer | Silent]) -> None:
         )
 
 
-def _origin(wanted: Wanted, command: Sequence[str], answers: Mapping[str, NodeAnswer]) -> Origin:
+def _origin(wanted: AskedHosts, command: Sequence[str], answers: Mapping[str, NodeAnswer]) -> HowAsked:
     """Return what the file says of how it came about, and of the MPIs of the hosts."""
     elsewhere: dict[str, list[str]] = {}
     for name, one in answers.items():
         for prefix in one.facts.mpis:
             elsewhere.setdefault(prefix, []).append(name)
     closed = ("permissions.may_open_frame_sockets", "permissions.may_open_ip_sockets")
-    origin = Origin(
+    origin = HowAsked(
         name=wanted.name,
         launcher=wanted.launcher,
         command=shlex.join(command),

@@ -28,7 +28,7 @@ from fabricbench.campaign.events import (
 )
 from fabricbench.campaign.failure import (
     NO_SPACE,
-    Ended,
+    AttemptEnd,
     Failure,
     TestbedLost,
     does_not_start,
@@ -51,11 +51,11 @@ from fabricbench.errors import Interrupted
 from fabricbench.launch.launcher import Command, Launcher
 from fabricbench.launch.slurm import is_own_job_ending
 from fabricbench.launch.staging import NotStaged
-from fabricbench.launch.watch import STDERR_FILE, TICK_SECONDS, Growth, Outcome, run_watched
+from fabricbench.launch.watch import STDERR_FILE, TICK_SECONDS, Growth, ProgramEnd, run_watched
 from fabricbench.quantity import count, format_duration
 from fabricbench.record.atomic import explained, replace_text
 from fabricbench.record.integrity import LAUNCH
-from fabricbench.record.journal import Happened, Journal, under_way
+from fabricbench.record.journal import Journal, JournalEvent, under_way
 from fabricbench.record.launch import is_stored
 from fabricbench.record.outcome import LaunchOutcome
 from fabricbench.settings.session import SettingsNotHeldError, SettingsSession
@@ -131,7 +131,7 @@ class Execution:
                 self._notify(Notice(self._stopped(stop)))
         if self._given_up:
             raise run_incomplete(self._given_up, self._not_started, total, self._directory.path)
-        self._journal.append(Happened.COMPLETED)
+        self._journal.append(JournalEvent.COMPLETED)
 
     def _check_budget(self, number: int, block: Sequence[Group], spent: float) -> None:
         """Raise BudgetSpentError where a block no longer fits; those without which nothing is compared are run all the same."""
@@ -165,7 +165,7 @@ class Execution:
         for launch in group.launches:
             if self._trials.is_stopped(launch) and launch.launch_id not in self._finished:
                 self._waiting.pop(launch.launch_id, None)
-                self._journal.append(Happened.STOPPED, launch.launch_id)
+                self._journal.append(JournalEvent.STOPPED, launch.launch_id)
                 self._not_started += 1
             else:
                 left.append(launch)
@@ -217,7 +217,7 @@ class Execution:
         """Keep aside what a group has measured, and return it, in its order: no other is balanced with those of other blocks."""
         order = [launch.launch_id for launch in group.launches]
         aside = [launch_id for launch_id in order if self._finished.pop(launch_id, None) is not None]
-        self._journal.append(Happened.AGAIN, group=group.name, order=order, set_aside=aside, reason=reason)
+        self._journal.append(JournalEvent.AGAIN, group=group.name, order=order, set_aside=aside, reason=reason)
         # All at once: from here on no half of the group stands beside one that is measured later, whatever ends this session.
         for launch in group.launches:
             self._attempts.set_aside(launch)
@@ -235,18 +235,18 @@ class Execution:
         moved: set[str] = set()
         started: set[str] = set()
         for entry in self._journal.entries():
-            if entry.event is Happened.AGAIN:
+            if entry.event is JournalEvent.AGAIN:
                 order = entry.facts.get("order")
                 order = [str(each) for each in order] if isinstance(order, list) else []
                 orders[str(entry.facts.get("group"))] = order
                 started.difference_update(order)
-            elif entry.event is Happened.LOST:
+            elif entry.event is JournalEvent.LOST:
                 kept = entry.facts.get("kept", [])
                 again = [launch for launch in self._plan.launches if launch.block not in kept]
                 moved = {launch.launch_id for launch in again}
                 started -= moved
                 orders = {name: order for name, order in orders.items() if moved.isdisjoint(order)}
-            elif entry.event is Happened.STARTED and entry.launch_id is not None:
+            elif entry.event is JournalEvent.STARTED and entry.launch_id is not None:
                 started.add(entry.launch_id)
         blocks = groups_of(self._plan.launches)
         for launch in self._plan.launches:
@@ -260,9 +260,9 @@ class Execution:
 
     def _tell_of_losses(self) -> None:
         """Write into the journal what the plan tells of nodes that failed: before anything is started on the rest."""
-        told = sum(entry.event is Happened.LOST for entry in self._journal.entries())
+        told = sum(entry.event is JournalEvent.LOST for entry in self._journal.entries())
         for loss in self._plan.losses[told:]:
-            self._journal.append(Happened.LOST, **loss.model_dump(mode="json", exclude={"unix_ns"}))
+            self._journal.append(JournalEvent.LOST, **loss.model_dump(mode="json", exclude={"unix_ns"}))
 
     def _adopt_finished(self, launches: Iterable[LaunchPlan]) -> None:
         """Find what is finished and when it began; what a crash kept out of the journal is written there now."""
@@ -270,10 +270,10 @@ class Execution:
         told: set[str] = set()
         seconds: dict[str, float] = {}
         for entry in self._journal.entries():
-            if entry.launch_id is not None and entry.event is Happened.STARTED:
+            if entry.launch_id is not None and entry.event is JournalEvent.STARTED:
                 begun[entry.launch_id] = entry.unix_ns / 1e9
                 told.discard(entry.launch_id)
-            elif entry.launch_id is not None and entry.event in (Happened.FINISHED, Happened.ADOPTED):
+            elif entry.launch_id is not None and entry.event in (JournalEvent.FINISHED, JournalEvent.ADOPTED):
                 told.add(entry.launch_id)
                 if isinstance(taken := entry.facts.get("seconds"), float):
                     seconds[entry.launch_id] = taken
@@ -292,7 +292,7 @@ class Execution:
                 self._observed.append((launch.half, launch.estimated_seconds, seconds[launch.launch_id]))
             if launch.launch_id not in told:
                 hashes = self._stored_hashes(launch)
-                self._journal.append(Happened.ADOPTED, launch.launch_id, sha256=hashes, outcome=summary.outcome)
+                self._journal.append(JournalEvent.ADOPTED, launch.launch_id, sha256=hashes, outcome=summary.outcome)
 
     def _try(self, launch: LaunchPlan) -> Failure | None:
         self._await_testbed(launch)
@@ -302,7 +302,9 @@ class Execution:
         except NotStaged as error:
             return self._not_staged(launch, error)
         number = self._journal.attempts(launch.launch_id) + 1
-        self._journal.append(Happened.STARTED, launch.launch_id, attempt=number, command=list(attempt.command.tokens))
+        self._journal.append(
+            JournalEvent.STARTED, launch.launch_id, attempt=number, command=list(attempt.command.tokens)
+        )
         begin, begun = time.monotonic(), self._now()
 
         def left() -> float:
@@ -327,18 +329,18 @@ class Execution:
             self._attempts.collect_unstarted(launch)
             self._stop_if_lost(launch)
             failure = not_settable(launch, attempt.command, str(error))
-            self._journal.append(Happened.FAILED, launch.launch_id, **failure.facts)
+            self._journal.append(JournalEvent.FAILED, launch.launch_id, **failure.facts)
         except TestbedLost as error:
             self._attempts.collect(attempt)
             self._attempts.store(attempt, None, is_spoilt=True)
             self._journal.append(
-                Happened.FAILED, launch.launch_id, sha256=self._stored_hashes(launch), reason=error.message
+                JournalEvent.FAILED, launch.launch_id, sha256=self._stored_hashes(launch), reason=error.message
             )
             raise
         except KeyboardInterrupt:
             self._attempts.collect(attempt)
             self._attempts.store(attempt, None)
-            self._journal.append(Happened.INTERRUPTED, launch.launch_id, sha256=self._stored_hashes(launch))
+            self._journal.append(JournalEvent.INTERRUPTED, launch.launch_id, sha256=self._stored_hashes(launch))
             raise Interrupted(
                 f"interrupted during {launch.launch_id}; everything measured so far is in {self._directory.path}",
                 hint=f"go on with `fabricbench resume {quote(str(self._directory.path))}`",
@@ -366,8 +368,8 @@ class Execution:
         self._attempts.collect_unstarted(launch)
         directory = self._directory.launch(launch.launch_id)
         replace_text(directory / STDERR_FILE, f"{error.message}\n")
-        failure = Failure(launch, Command((), directory), Ended.NOT_STARTED, error.message, False, error.message)
-        self._journal.append(Happened.FAILED, launch.launch_id, **failure.facts)
+        failure = Failure(launch, Command((), directory), AttemptEnd.NOT_STARTED, error.message, False, error.message)
+        self._journal.append(JournalEvent.FAILED, launch.launch_id, **failure.facts)
         return failure
 
     def _tick(self, launch: LaunchPlan, seconds_left: float) -> None:
@@ -415,7 +417,7 @@ class Execution:
             return no_space(self._directory.path)
         return explained(error, path) if isinstance(error, OSError) else error
 
-    def _conclude(self, attempt: Attempt, outcome: Outcome) -> Failure | None:
+    def _conclude(self, attempt: Attempt, outcome: ProgramEnd) -> Failure | None:
         """Store what an attempt wrote, whole or not, and say how it went."""
         launch = attempt.launch
         for left in outcome.left_behind:
@@ -433,14 +435,14 @@ class Execution:
         if failure is not None:
             self._stop_if_lost(launch)
             hashes = self._stored_hashes(launch)
-            self._journal.append(Happened.FAILED, launch.launch_id, sha256=hashes, **failure.facts)
+            self._journal.append(JournalEvent.FAILED, launch.launch_id, sha256=hashes, **failure.facts)
             if any(words in outcome.stderr_tail for words in NO_SPACE) or is_full(self._directory.path):
                 raise no_space(self._directory.path)
             return failure
         assert stored is not None  # noqa: S101 - without a record there is a failure
         ended = stored.summary.outcome
         seconds, hashes = round(outcome.seconds, 3), self._stored_hashes(launch)
-        self._journal.append(Happened.FINISHED, launch.launch_id, sha256=hashes, seconds=seconds, outcome=ended)
+        self._journal.append(JournalEvent.FINISHED, launch.launch_id, sha256=hashes, seconds=seconds, outcome=ended)
         if ended is LaunchOutcome.DIED_AFTER_RECORD:
             self._notify(Notice(f"{launch.launch_id} counts: {stored.summary.end_in_words}"))
         self._observed.append((launch.half, launch.estimated_seconds, outcome.seconds))

@@ -15,7 +15,7 @@ from typing import Any
 from fabricbench.campaign.order import LaunchPlan
 from fabricbench.errors import EnvironmentLacks, RunIncomplete
 from fabricbench.launch.launcher import Command
-from fabricbench.launch.watch import MOST_LOG_BYTES, STDERR_FILE, STDOUT_FILE, Outcome
+from fabricbench.launch.watch import MOST_LOG_BYTES, STDERR_FILE, STDOUT_FILE, ProgramEnd
 from fabricbench.quantity import count, format_bytes, format_duration
 from fabricbench.record.atomic import FULL, NoSpace
 from fabricbench.record.launch import LaunchSummary
@@ -52,7 +52,7 @@ class LaunchesFailed(RunIncomplete):
         self.quoted = quoted
 
 
-class Ended(StrEnum):
+class AttemptEnd(StrEnum):
     """How an attempt that failed came to its end; the journal keeps it."""
 
     HUNG = "hung"
@@ -73,7 +73,7 @@ class Failure:
 
     launch: LaunchPlan
     command: Command
-    ended: Ended
+    ended: AttemptEnd
     reason: str
     has_started: bool
     stderr_tail: str
@@ -107,7 +107,7 @@ class Failure:
 
         The exit code does not count, nor do the words of the ranks: both depend on which of them MPI's starter reached first.
         """
-        is_another = self.launch.launch_id != other.launch.launch_id and self.ended is not Ended.STOOD_STILL
+        is_another = self.launch.launch_id != other.launch.launch_id and self.ended is not AttemptEnd.STOOD_STILL
         return is_another and not self.has_started and not other.has_started and self.ended is other.ended
 
 
@@ -116,7 +116,7 @@ def not_settable(launch: LaunchPlan, command: Command, reason: str) -> Failure:
     return Failure(
         launch=launch,
         command=command,
-        ended=Ended.NOT_STARTED,
+        ended=AttemptEnd.NOT_STARTED,
         reason=f"was not started: {reason}",
         has_started=False,
         stderr_tail="",
@@ -126,7 +126,7 @@ def not_settable(launch: LaunchPlan, command: Command, reason: str) -> Failure:
 def failure_of(
     launch: LaunchPlan,
     command: Command,
-    outcome: Outcome,
+    outcome: ProgramEnd,
     summary: LaunchSummary | None,
     *,
     is_success: bool,
@@ -141,21 +141,21 @@ def failure_of(
         return None
     has_started = summary is not None and summary.header is not None
     if outcome.is_hung:
-        ended, reason = Ended.HUNG, f"hung: ended at its time limit after {format_duration(outcome.seconds)}"
+        ended, reason = AttemptEnd.HUNG, f"hung: ended at its time limit after {format_duration(outcome.seconds)}"
     elif outcome.flooded is not None:
         most = format_bytes(MOST_LOG_BYTES)
-        ended, reason = Ended.FLOODED, f"ended because it had printed more than {most} to {outcome.flooded}"
+        ended, reason = AttemptEnd.FLOODED, f"ended because it had printed more than {most} to {outcome.flooded}"
     elif outcome.standstills:
-        ended, reason = Ended.STOOD_STILL, "; ".join(map(str, outcome.standstills))
+        ended, reason = AttemptEnd.STOOD_STILL, "; ".join(map(str, outcome.standstills))
     elif not is_success:
-        ended, reason = Ended.WITH_AN_ERROR, f"ended with exit code {outcome.exit_code}"
+        ended, reason = AttemptEnd.WITH_AN_ERROR, f"ended with exit code {outcome.exit_code}"
     elif summary is None:
-        ended, reason = Ended.WITHOUT_RECORD, f"ended well but {not_collected or 'wrote no record'}"
+        ended, reason = AttemptEnd.WITHOUT_RECORD, f"ended well but {not_collected or 'wrote no record'}"
     else:
         first = summary.damage[0] if summary.damage else None
         of_cell = f"cell {first.cell}: " if first is not None and first.cell is not None else ""
         damage = first.reason if first is not None else "it has no header or no footer"
-        ended, reason = Ended.WITH_HALF_A_RECORD, f"its record is not whole: {of_cell}{damage}"
+        ended, reason = AttemptEnd.WITH_HALF_A_RECORD, f"its record is not whole: {of_cell}{damage}"
     tails = (outcome.stderr_tail, outcome.exit_code, outcome.stdout_tail)
     return Failure(launch, command, ended, reason, has_started, *tails)
 

@@ -12,9 +12,9 @@ from fabricbench.campaign.order import LaunchPlan
 from fabricbench.campaign.run_directory import RunDirectory, StoredPlan
 from fabricbench.campaign.submission import stored_plan
 from fabricbench.errors import FabricbenchError
-from fabricbench.record.journal import Entry, Happened, Journal
+from fabricbench.record.journal import Journal, JournalEntry, JournalEvent
 
-FINISHED = (Happened.FINISHED, Happened.ADOPTED)
+FINISHED = (JournalEvent.FINISHED, JournalEvent.ADOPTED)
 
 
 class Following:
@@ -59,7 +59,7 @@ class Following:
             self._told += 1
             self._take(entry, launches)
             self._tell(entry, launches)
-        self._is_over = bool(entries) and entries[-1].event is Happened.COMPLETED
+        self._is_over = bool(entries) and entries[-1].event is JournalEvent.COMPLETED
         self._size_bytes = size_bytes
 
     def _begin(self) -> None:
@@ -67,10 +67,10 @@ class Following:
             plan = self._stored.plan
             self._notify(RunStarted(len(plan.launches), len(self._finished), plan.blocks, self._seconds_left()))
 
-    def _take(self, entry: Entry, launches: dict[str, LaunchPlan]) -> None:
+    def _take(self, entry: JournalEntry, launches: dict[str, LaunchPlan]) -> None:
         """Keep what an entry says of how far the run is."""
         launch = launches.get(entry.launch_id or "")
-        if entry.event is Happened.AGAIN:
+        if entry.event is JournalEvent.AGAIN:
             aside = entry.facts.get("set_aside")
             self._finished.difference_update(map(str, aside) if isinstance(aside, list) else ())
         elif launch is not None and entry.event in FINISHED:
@@ -78,15 +78,15 @@ class Following:
             if isinstance(seconds := entry.facts.get("seconds"), float):
                 self._observed.append((launch.half, launch.estimated_seconds, seconds))
 
-    def _tell(self, entry: Entry, launches: dict[str, LaunchPlan]) -> None:
+    def _tell(self, entry: JournalEntry, launches: dict[str, LaunchPlan]) -> None:
         launch = launches.get(entry.launch_id or "")
-        if entry.event in (Happened.AGAIN, Happened.RESUMED):
+        if entry.event in (JournalEvent.AGAIN, JournalEvent.RESUMED):
             self._begin()
         elif launch is None:
             return
-        elif entry.event is Happened.STARTED:
+        elif entry.event is JournalEvent.STARTED:
             self._notify(LaunchStarted(launch, entry.attempt or 1, self._seconds_left()))
-        elif entry.event is Happened.FAILED:
+        elif entry.event is JournalEvent.FAILED:
             self._notify(Notice(f"{launch.launch_id} failed: {entry.facts.get('reason', 'nobody knows why')}"))
         elif entry.event in FINISHED:
             summary = self._run.stored(launch)

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from fabricbench.campaign.failure import Ended, Failure
+from fabricbench.campaign.failure import AttemptEnd, Failure
 from fabricbench.campaign.order import LaunchPlan
 
 ALIKE_EVERYWHERE = 3
@@ -25,7 +25,7 @@ DIFFERENT_LOGS = 2
 
 Half = tuple[str, str]
 """A fabric, and a workload's name."""
-Way = tuple[Ended, int | None]
+Way = tuple[AttemptEnd, int | None]
 
 
 @dataclass

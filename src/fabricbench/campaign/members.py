@@ -14,7 +14,7 @@ from fabricbench.campaign.specification import ALL, IN_PAIRS, Congestor, Experim
 from fabricbench.model import Layer, Pattern
 from fabricbench.patterns import PATTERNS
 from fabricbench.quantity import enumeration
-from fabricbench.testbed.model import Launcher, Testbed
+from fabricbench.testbed.model import LauncherKind, Testbed
 
 RANKS_ON_THIS_MACHINE = 4
 """What takes the place of the hosts where all ranks run on this machine: enough for every pattern to be itself."""
@@ -24,11 +24,11 @@ class UnfitRanksError(ValueError):
     """The testbed cannot seat the ranks; the text says why and what is possible."""
 
 
-class Seats:
+class SeatPlan:
     """The places of a testbed, and who sits where."""
 
     def __init__(self, testbed: Testbed) -> None:
-        self._is_one_machine = testbed.launcher is Launcher.LOCAL
+        self._is_one_machine = testbed.launcher is LauncherKind.LOCAL
         self._hosts = [node.name for node in testbed.nodes_of(testbed.fabrics[0])]
         self._most = testbed.layout.ranks_per_node
         on_this_machine = self._most or RANKS_ON_THIS_MACHINE

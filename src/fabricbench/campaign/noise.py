@@ -16,7 +16,7 @@ from fabricbench.model import Layer, Pattern
 from fabricbench.pattern_facts import NETWORK, Family
 from fabricbench.patterns import PATTERNS
 from fabricbench.record.probe_plan import PlanProbe
-from fabricbench.testbed.model import Launcher
+from fabricbench.testbed.model import LauncherKind
 
 if TYPE_CHECKING:
     from fabricbench.statistics.planning import Components
@@ -26,7 +26,7 @@ SMALL_BYTES, LARGE_BYTES = KIB, 8 * KIB
 """Up to a KiB a message is one packet everywhere and its cost that of the software; from 8 KiB on the wire's share is steady."""
 
 
-class Kind(StrEnum):
+class CellKind(StrEnum):
     """What scatters alike within a layer."""
 
     SMALL = "times up to 1 KiB"
@@ -38,7 +38,7 @@ class Kind(StrEnum):
 UNKNOWN = (Family.WORKLOAD, Family.MATRIX, Family.FLOOD)
 
 
-def kind_of(layer: Layer, pattern: Pattern, message_bytes: int, *, is_congested: bool = False) -> Kind | None:
+def kind_of(layer: Layer, pattern: Pattern, message_bytes: int, *, is_congested: bool = False) -> CellKind | None:
     """Return the kind of a cell; None where no profile says anything.
 
     That is the control, kernels, matrices, what is measured beside a congestor, and floods: where many senders lose messages and
@@ -48,17 +48,23 @@ def kind_of(layer: Layer, pattern: Pattern, message_bytes: int, *, is_congested:
     if layer is Layer.MEMORY or is_congested or facts.family in UNKNOWN:
         return None
     if not facts.metric.is_time:
-        return Kind.RATE
-    return Kind.SMALL if message_bytes <= SMALL_BYTES else Kind.MEDIUM if message_bytes < LARGE_BYTES else Kind.LARGE
+        return CellKind.RATE
+    return (
+        CellKind.SMALL
+        if message_bytes <= SMALL_BYTES
+        else CellKind.MEDIUM
+        if message_bytes < LARGE_BYTES
+        else CellKind.LARGE
+    )
 
 
 @dataclass(frozen=True)
-class Noise:
+class NoiseProfile:
     """A profile: where it comes from, and by (layer, kind) the deviation between launches and within one per root of a second."""
 
     name: str
     source: str
-    scatter: Mapping[tuple[Layer, Kind], tuple[float, float]]
+    scatter: Mapping[tuple[Layer, CellKind], tuple[float, float]]
 
     def components(self, probe: PlanProbe) -> Components | None:
         """Return the components of a cell; None where nothing is known."""
@@ -74,15 +80,15 @@ BELOW_MPI = tuple(layer for layer in NETWORK if layer is not Layer.MPI)
 
 
 def _of_stacks(
-    below: Mapping[Kind, tuple[float, float]], mpi: Mapping[Kind, tuple[float, float]]
-) -> dict[tuple[Layer, Kind], tuple[float, float]]:
+    below: Mapping[CellKind, tuple[float, float]], mpi: Mapping[CellKind, tuple[float, float]]
+) -> dict[tuple[Layer, CellKind], tuple[float, float]]:
     return {
         **{(layer, kind): found for layer in BELOW_MPI for kind, found in below.items()},
         **{(Layer.MPI, kind): found for kind, found in mpi.items()},
     }
 
 
-LAB = Noise(
+LAB = NoiseProfile(
     name="the quiet lab",
     source=(
         "20 blocks on the lab's gigabit-ethernet and myrinet, 2 processors otherwise idle: blocking tcp and MPICH ping-pongs of "
@@ -90,16 +96,16 @@ LAB = Noise(
     ),
     scatter=_of_stacks(
         below={
-            Kind.SMALL: (0.030, 0.009),
-            Kind.MEDIUM: (0.057, 0.010),
-            Kind.LARGE: (0.025, 0.004),
-            Kind.RATE: (0.010, 0.010),
+            CellKind.SMALL: (0.030, 0.009),
+            CellKind.MEDIUM: (0.057, 0.010),
+            CellKind.LARGE: (0.025, 0.004),
+            CellKind.RATE: (0.010, 0.010),
         },
         mpi={
-            Kind.SMALL: (0.085, 0.028),
-            Kind.MEDIUM: (0.061, 0.012),
-            Kind.LARGE: (0.016, 0.004),
-            Kind.RATE: (0.003, 0.006),
+            CellKind.SMALL: (0.085, 0.028),
+            CellKind.MEDIUM: (0.061, 0.012),
+            CellKind.LARGE: (0.016, 0.004),
+            CellKind.RATE: (0.003, 0.006),
         },
     ),
 )
@@ -110,31 +116,31 @@ LOOPBACK_LAUNCH, LOOPBACK_SECOND = 0.029, 0.0003
 """docs/statistics.md: 2.4 % that all cells of a launch share and 1.7 % of each; samples of 20 us with 2 %, AR(1) of 0.7
 (their median varies (1 + 0.7) / (1 - 0.7) times pi / 2 as much as the mean of as many independent ones)."""
 
-LOOPBACK = Noise(
+LOOPBACK = NoiseProfile(
     name="loopback",
     source=(
         "24 launches of blocking tcp ping-pongs of 64 B to 16 KiB over loopback on a 2-core virtual machine (docs/statistics.md); "
         "all layers and throughput are taken to scatter as these do, and your network may do otherwise"
     ),
-    scatter={(layer, kind): (LOOPBACK_LAUNCH, LOOPBACK_SECOND) for layer in NETWORK for kind in Kind},
+    scatter={(layer, kind): (LOOPBACK_LAUNCH, LOOPBACK_SECOND) for layer in NETWORK for kind in CellKind},
 )
 
 
-def usual_noise(launcher: Launcher) -> Noise:
+def usual_noise(launcher: LauncherKind) -> NoiseProfile:
     """Return what is assumed of a testbed where no run has told."""
-    return LAB if launcher is Launcher.LAB else LOOPBACK
+    return LAB if launcher is LauncherKind.LAB else LOOPBACK
 
 
-def pooled(name: str, source: str, cells: Iterable[tuple[Layer, Kind, Components]]) -> Noise:
+def pooled(name: str, source: str, cells: Iterable[tuple[Layer, CellKind, Components]]) -> NoiseProfile:
     """Return the profile in which a kind of cell has the mean variances of its cells."""
-    found: dict[tuple[Layer, Kind], list[Components]] = defaultdict(list)
+    found: dict[tuple[Layer, CellKind], list[Components]] = defaultdict(list)
     for layer, kind, components in cells:
         found[layer, kind].append(components)
 
     def deviation(values: Sequence[float]) -> float:
         return sqrt(sum(value**2 for value in values) / len(values))
 
-    return Noise(
+    return NoiseProfile(
         name,
         source,
         {

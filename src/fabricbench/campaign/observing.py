@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from fabricbench.campaign.order import LaunchPlan
 from fabricbench.campaign.plan import RunPlan
 from fabricbench.launch.launcher import Launcher, OnThisMachine
-from fabricbench.launch.watch import Outcome
+from fabricbench.launch.watch import ProgramEnd
 from fabricbench.record.reading import Record
 from fabricbench.settings.session import SettingsSession
 from fabricbench.testbed.allowance import throttled_seconds
@@ -35,7 +35,7 @@ class Observed:
 class Observation(Protocol):
     """A launch that an observer has begun to look at."""
 
-    def end(self, record: Record, ended: Outcome | None) -> Observed:
+    def end(self, record: Record, ended: ProgramEnd | None) -> Observed:
         """Look once more and return what was found; `ended` is None where nobody saw the launch's end."""
 
 
@@ -79,7 +79,7 @@ class Observations:
     began: tuple[_Began, ...]
     seconds: dict[str, float]
 
-    def end(self, record: Record, ended: Outcome | None) -> Observed:
+    def end(self, record: Record, ended: ProgramEnd | None) -> Observed:
         """Have all look once more, and return together what they found, with what looking took in all (`observing_seconds`)."""
         facts: dict[str, Any] = {}
         invalid: tuple[str, ...] = ()
@@ -129,7 +129,7 @@ class _SwitchesOf:
     launch: LaunchPlan
     before: dict[str, Any]
 
-    def end(self, record: Record, ended: Outcome | None) -> Observed:
+    def end(self, record: Record, ended: ProgramEnd | None) -> Observed:
         del ended  # they count whatever became of it
         after = self.launcher.switches()
         lateness = self.launcher.lateness(self.plan.fabric(self.launch.fabric), spans_of(record))
@@ -154,7 +154,7 @@ class _SettingsOf:
     session: SettingsSession
     launch: LaunchPlan
 
-    def end(self, record: Record, ended: Outcome | None) -> Observed:
+    def end(self, record: Record, ended: ProgramEnd | None) -> Observed:
         del record
         if ended is None:
             return Observed()
@@ -177,7 +177,7 @@ class Quota:
 class _QuotaOf:
     before: float
 
-    def end(self, record: Record, ended: Outcome | None) -> Observed:
+    def end(self, record: Record, ended: ProgramEnd | None) -> Observed:
         del record
         if ended is None:
             return Observed()

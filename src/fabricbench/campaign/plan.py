@@ -20,7 +20,7 @@ from fabricbench.campaign.estimate import (
     patience_of,
     patience_seconds,
 )
-from fabricbench.campaign.noise import Noise, usual_noise
+from fabricbench.campaign.noise import NoiseProfile, usual_noise
 from fabricbench.campaign.order import LaunchPlan, halves_of, launch_of, order_blocks
 from fabricbench.campaign.specification import FEWEST_BLOCKS, Campaign
 from fabricbench.campaign.workloads import plan_workloads
@@ -133,7 +133,7 @@ def plan_run(
     seed: int,
     budget_seconds: float | None = None,
     blocks: int | None = None,
-    noise: Noise | None = None,
+    noise: NoiseProfile | None = None,
 ) -> RunPlan:
     """Return the plan of a campaign on a testbed; UsageError where the testbed cannot carry what the campaign asks for.
 

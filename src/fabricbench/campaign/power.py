@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from math import isinf, sqrt
 from typing import TYPE_CHECKING
 
-from fabricbench.campaign.noise import Kind, Noise, kind_of
+from fabricbench.campaign.noise import CellKind, NoiseProfile, kind_of
 from fabricbench.campaign.plan import RunPlan
 from fabricbench.model import Layer, Model
 from fabricbench.record.probe_plan import PlanProbe
@@ -29,7 +29,7 @@ USEFUL = 10.0
 """A difference of more, as a share, is no use to plan for: whoever has fabrics elevenfold apart needs no campaign to see it."""
 
 
-class Found(Model):
+class DetectableDifference(Model):
     """What is found among cells of a kind over some layers. Differences are shares: 0.1 is 10 %.
 
     `deviation` is that of the log ratio of a block, of the noisiest of the cells. `faster`, `ahead`: the smallest true difference
@@ -38,7 +38,7 @@ class Found(Model):
     differs; None where more than 1000.
     """
 
-    kind: Kind
+    kind: CellKind
     layers: tuple[Layer, ...]
     cells: int
     seconds: float
@@ -62,7 +62,7 @@ class Power(Model):
     margin: float
     confidence: float
     tests: int
-    found: tuple[Found, ...]
+    found: tuple[DetectableDifference, ...]
     left_out: int
 
 
@@ -75,11 +75,11 @@ class GateNeed(Model):
 
     allowed: float
     all_cells: int | None
-    by_kind: tuple[tuple[Kind, tuple[Layer, ...], int | None], ...]
+    by_kind: tuple[tuple[CellKind, tuple[Layer, ...], int | None], ...]
     left_out: int
 
 
-def power_of(plan: RunPlan, noise: Noise, margin: float, confidence: float = CONFIDENCE) -> Power:
+def power_of(plan: RunPlan, noise: NoiseProfile, margin: float, confidence: float = CONFIDENCE) -> Power:
     """Return what a plan finds; `margin` is the campaign's."""
     from fabricbench.statistics.planning import blocks_for, detectable  # noqa: PLC0415 - SciPy is slow to import
 
@@ -97,7 +97,7 @@ def power_of(plan: RunPlan, noise: Noise, margin: float, confidence: float = CON
         )
         needed = blocks_for(margin, deviation, margin, confidence=judged, tests=tests)
         found.append(
-            Found(
+            DetectableDifference(
                 kind=kind,
                 layers=tuple(dict.fromkeys(probe.layer for probe in probes)),
                 cells=len(probes),
@@ -122,7 +122,7 @@ def power_of(plan: RunPlan, noise: Noise, margin: float, confidence: float = CON
     )
 
 
-def gate_need(plan: RunPlan, noise: Noise, allowed: float, confidence: float = CONFIDENCE) -> GateNeed:
+def gate_need(plan: RunPlan, noise: NoiseProfile, allowed: float, confidence: float = CONFIDENCE) -> GateNeed:
     """Return the blocks that a gate of that width needs on the cells of a plan, each fabric with itself of another day."""
     from fabricbench.statistics.gate_power import blocks_to_decide  # noqa: PLC0415 - as SciPy
 
@@ -153,7 +153,7 @@ def _confidence_of_look(plan: RunPlan, confidence: float) -> float:
     return 1.0 - level_of_look([plan.blocks], 1.0 - confidence, is_final=plan.is_final)
 
 
-def _left_out(cells: Sequence[PlanProbe], noise: Noise) -> int:
+def _left_out(cells: Sequence[PlanProbe], noise: NoiseProfile) -> int:
     """Return of how many cells the profile says nothing, the control aside."""
     judged = [probe for probe in cells if probe.layer is not Layer.MEMORY and not probe.is_stamped]
     return sum(1 for probe in judged if noise.components(probe) is None)
@@ -188,16 +188,16 @@ def _with_curves(cells: Sequence[PlanProbe]) -> int:
     return len(cells) + sum(1 for sizes in curves.values() if sizes > 1)
 
 
-def _groups(cells: Sequence[PlanProbe], noise: Noise) -> dict[tuple[Kind, float, float], list[PlanProbe]]:
+def _groups(cells: Sequence[PlanProbe], noise: NoiseProfile) -> dict[tuple[CellKind, float, float], list[PlanProbe]]:
     """Return the cells that will scatter alike: of one kind, with the same components, over the layers that share them."""
-    groups: dict[tuple[Kind, float, float], list[PlanProbe]] = defaultdict(list)
+    groups: dict[tuple[CellKind, float, float], list[PlanProbe]] = defaultdict(list)
     for probe in cells:
         if probe.is_stamped:
             continue
         kind, known = kind_of(probe.layer, probe.pattern, probe.message_bytes), noise.components(probe)
         if kind is not None and known is not None:
             groups[kind, known.launch, known.second].append(probe)
-    return dict(sorted(groups.items(), key=lambda item: list(Kind).index(item[0][0])))
+    return dict(sorted(groups.items(), key=lambda item: list(CellKind).index(item[0][0])))
 
 
 def _log_ratio_deviation(components: Components, seconds: float) -> float:

@@ -28,7 +28,7 @@ from fabricbench.campaign.start import PROBE, start_of
 from fabricbench.campaign.venue import Conditioned, OwnLab, Standing, Twins, Venue
 from fabricbench.errors import FabricbenchError
 from fabricbench.interpreter import python
-from fabricbench.launch.asking import MOST_IN_FLIGHT, Answer, Limits, ask_all, ask_together
+from fabricbench.launch.asking import MOST_IN_FLIGHT, AskingLimits, CommandAnswer, ask_all, ask_together
 from fabricbench.launch.launcher import Launcher
 from fabricbench.launch.mpi import check_fits, programs_of, starter_of
 from fabricbench.launch.slurm import STEP_ADVICE, is_step_lost
@@ -36,7 +36,7 @@ from fabricbench.launch.ssh import SSH, SSH_FAILED, advice_on
 from fabricbench.launch.starter import srun
 from fabricbench.model import Layer
 from fabricbench.native import build_info, builds_of, built_for_levels, native_file
-from fabricbench.settings.agent import Told
+from fabricbench.settings.agent import AgentAnswer
 from fabricbench.settings.session import examine_nodes
 from fabricbench.testbed.advice import with_load
 from fabricbench.testbed.allowance import read_allowance
@@ -45,14 +45,14 @@ from fabricbench.testbed.doctor import find_mpi
 from fabricbench.testbed.model import Lost, Mpi, Testbed, mpi_of
 from fabricbench.testbed.names import LOOK_UP_SECONDS, look_up_all
 from fabricbench.testbed.node_facts import NodeFacts
-from fabricbench.testbed.preflight import Known, Needed, allowed, judge
+from fabricbench.testbed.preflight import Known, Requirements, allowed, judge
 from fabricbench.testbed.preflight_result import (
     REACH,
     SETTING,
     UNUSABLE,
     Finding,
+    FindingSeverity,
     Preflight,
-    Severity,
     Silent,
     folded,
     told,
@@ -139,7 +139,7 @@ def _with_conditions(found: Preflight, venue: Conditioned, place: Standing) -> P
     """Return what was found with what keeps settings from being varied, and without the MTUs that every condition sets."""
     set_everywhere = {one.name for one in place.testbed().fabrics if sets_mtu(one, venue.conditions)}
     kept = [one for one in found.findings if one.subject != "mtu" or one.fabric not in set_everywhere]
-    silent = {one.node for one in kept if one.subject in UNUSABLE and one.severity is Severity.ERROR}
+    silent = {one.node for one in kept if one.subject in UNUSABLE and one.severity is FindingSeverity.ERROR}
     sides = venue.sides()
     nodes = [node.name for node in place.testbed().nodes if node.name not in silent] if sides else []
     answers = examine_nodes(place.sketch().in_node, nodes, sides, are_apart=place.testbed().launcher.is_cluster)
@@ -147,7 +147,7 @@ def _with_conditions(found: Preflight, venue: Conditioned, place: Standing) -> P
     return found.model_copy(update={"findings": (*wrong, *kept)})
 
 
-def _unsettable(node: str, told: Told | str) -> Iterator[Finding]:
+def _unsettable(node: str, told: AgentAnswer | str) -> Iterator[Finding]:
     if isinstance(told, str):
         needed = "an answer of what reads and writes settings"
         yield Finding(node=node, subject=SETTING, found=told, needed=needed, action=SAME_PATH)
@@ -167,7 +167,7 @@ def _of_lost(lost: Lost) -> Finding:
     )
 
 
-def _needed(plan: RunPlan | None, testbed: Testbed) -> Needed:
+def _needed(plan: RunPlan | None, testbed: Testbed) -> Requirements:
     """Return what must be on each node: the programs of ours that the plan starts, as they are here.
 
     What runs inside a container is in there, not on the node.
@@ -180,7 +180,7 @@ def _needed(plan: RunPlan | None, testbed: Testbed) -> Needed:
             own, *others = (str(native_file(level, build)) for level in built_for_levels(name, build))
             programs |= dict.fromkeys((own, *others), f"{name} {__version__}")
             higher_levels.update(others)
-    return Needed(
+    return Requirements(
         version=__version__,
         programs=programs,
         mpi=find_mpi().version if testbed.launcher.is_cluster and not testbed.mpis else None,
@@ -284,7 +284,7 @@ def ask_nodes(
         except FabricbenchError as error:
             answers[node.name] = Silent(found=error.message, action=error.hint or "correct the testbed")
     nodes_are_apart = testbed.launcher.is_cluster
-    limits = Limits(
+    limits = AskingLimits(
         each_s=SECONDS_OF_SILENT if together else NODE_SECONDS,
         all_s=ALL_SECONDS + SECONDS_A_NODE * len(testbed.nodes),
         in_flight=MOST_IN_FLIGHT if nodes_are_apart else max(2, len(os.sched_getaffinity(0))),
@@ -327,7 +327,7 @@ def _alone(testbed: Testbed, launcher: Launcher, answers: Mapping[str, NodeAnswe
     if asked is not None:
         them = f"{folded(nodes)} {'does' if len(nodes) == 1 else 'do'} not answer by `fan_out`"
         yield Finding(
-            severity=Severity.WARNING,
+            severity=FindingSeverity.WARNING,
             subject="fan_out",
             found=f"that {them}, and each had to be asked alone",
             needed="what each node prints, behind its name: `n17: ...`",
@@ -379,7 +379,7 @@ def read_versions(testbed: Testbed) -> dict[str, str]:
     }
 
 
-def _understood(node: str, answer: Answer, launcher: Launcher) -> NodeAnswer | Silent:
+def _understood(node: str, answer: CommandAnswer, launcher: Launcher) -> NodeAnswer | Silent:
     """Return what a node's answer says, or why it says nothing."""
     # Whatever a login shell prints comes before the doctor's one line.
     line = next(filter(_is_of_doctor, reversed(answer.stdout.splitlines())), None)
@@ -396,7 +396,7 @@ def _understood(node: str, answer: Answer, launcher: Launcher) -> NodeAnswer | S
     return Silent(found=found, action=f"see how long `{shlex.join(way)}` takes here, and what it says")
 
 
-def _silent_over_ssh(node: str, answer: Answer) -> Silent:
+def _silent_over_ssh(node: str, answer: CommandAnswer) -> Silent:
     if answer.problem is not None:
         is_client = "cannot be started here" in answer.problem
         action = "install an OpenSSH client here, with `ssh` on the PATH" if is_client else advice_on(node, "timed out")
@@ -406,11 +406,11 @@ def _silent_over_ssh(node: str, answer: Answer) -> Silent:
     return _without_doctor(answer, _last_words(answer))
 
 
-def _last_words(answer: Answer) -> str:
+def _last_words(answer: CommandAnswer) -> str:
     return (answer.stderr.strip().splitlines() or [f"exit code {answer.exit_code}"])[-1].strip()
 
 
-def _without_doctor(answer: Answer, last: str) -> Silent:
+def _without_doctor(answer: CommandAnswer, last: str) -> Silent:
     """Return what to say of a node that is reached and has no doctor that answers."""
     found, action = f"the doctor failed: {last}", f"run `{shlex.join(python(DOCTOR))}` there and see"
     if answer.exit_code in NO_PROGRAM:

@@ -12,7 +12,7 @@ from fabricbench.errors import UsageError
 from fabricbench.quantity import parse_seconds
 
 if TYPE_CHECKING:
-    from fabricbench.campaign.noise import Noise
+    from fabricbench.campaign.noise import NoiseProfile
     from fabricbench.campaign.plan import RunPlan
     from fabricbench.campaign.specification import Campaign
     from fabricbench.campaign.venue import Venue
@@ -26,7 +26,7 @@ class Prepared:
     campaign: Campaign
     venue: Venue
     plan: RunPlan
-    noise: Noise
+    noise: NoiseProfile
 
 
 def prepare(
@@ -79,7 +79,7 @@ def prepare_in(
     return prepared(least)
 
 
-def _noise(run: Path | None, testbed: Testbed) -> Noise:
+def _noise(run: Path | None, testbed: Testbed) -> NoiseProfile:
     if run is None:
         from fabricbench.campaign.noise import usual_noise  # noqa: PLC0415
 

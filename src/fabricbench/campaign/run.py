@@ -29,7 +29,7 @@ from fabricbench.launch.slurm import JOB_NODES
 from fabricbench.quantity import count, format_duration
 from fabricbench.record.atomic import NoSpace
 from fabricbench.record.integrity import MANIFEST
-from fabricbench.record.journal import Happened, Journal
+from fabricbench.record.journal import Journal, JournalEvent
 from fabricbench.record.manifest import (
     Extension,
     Manifest,
@@ -41,7 +41,7 @@ from fabricbench.record.manifest import (
 )
 from fabricbench.settings.session import SettingsSession, varied_settings
 from fabricbench.testbed.allocation import JOB, allocated_nodes
-from fabricbench.testbed.model import Launcher as LauncherName
+from fabricbench.testbed.model import LauncherKind as LauncherName
 from fabricbench.testbed.preflight_result import NodesSilent
 
 Notify = Callable[[Event], None]
@@ -79,7 +79,7 @@ def start_run(
         try:
             directory.write_plan(stored)
             seal_plan(directory)
-            Journal(directory.path).append(Happened.PLANNED, launches=len(stored.plan.launches), seed=plan.seed)
+            Journal(directory.path).append(JournalEvent.PLANNED, launches=len(stored.plan.launches), seed=plan.seed)
             _execute(directory, stored, notify, without_failed_nodes=without_failed_nodes)
         except (EnvironmentLacks, UsageError) as error:
             if not (directory.path / MANIFEST).exists():  # nothing was begun: the same command can be given again
@@ -130,7 +130,7 @@ def resume_run(
         directory.remove_temporaries()  # what is written comes after all that may refuse
         if is_trusted:
             seal_plan(directory)  # said once is enough
-        Journal(directory.path).append(Happened.RESUMED, preflight=found.model_dump(mode="json"))
+        Journal(directory.path).append(JournalEvent.RESUMED, preflight=found.model_dump(mode="json"))
         _execute(directory, stored, notify, extension, without_failed_nodes=without_failed_nodes)
 
 
@@ -209,9 +209,9 @@ def _end_for_budget(directory: RunDirectory, stored: StoredPlan, spent: BudgetSp
     extension = Extension(blocks=spent.blocks, planned=plan.blocks, measured=0, unix_ns=time.time_ns())
     shorter = stored.model_copy(update={"plan": extend_plan(plan, extension, fewest=spent.blocks)})
     _write_changed_plan(directory, shorter)
-    Journal(directory.path).append(Happened.EXTENDED, **extension.model_dump(exclude={"unix_ns"}))
+    Journal(directory.path).append(JournalEvent.EXTENDED, **extension.model_dump(exclude={"unix_ns"}))
     _bring_up_to_date(directory.path, shorter.plan)
-    Journal(directory.path).append(Happened.COMPLETED)
+    Journal(directory.path).append(JournalEvent.COMPLETED)
     planned = plan.estimated_seconds / plan.blocks
     notify(
         Notice(
@@ -240,7 +240,7 @@ def _execute_plan(directory: RunDirectory, stored: StoredPlan, notify: Notify, e
         if extension is not None or directory.read_plan().plan.losses != stored.plan.losses:
             _write_changed_plan(directory, stored)
         if extension is not None:
-            Journal(directory.path).append(Happened.EXTENDED, **extension.model_dump(exclude={"unix_ns"}))
+            Journal(directory.path).append(JournalEvent.EXTENDED, **extension.model_dump(exclude={"unix_ns"}))
         if not (directory.path / MANIFEST).exists():
             _describe(directory.path, _manifest(stored, launcher, other))
         else:

@@ -32,7 +32,7 @@ from fabricbench.record.integrity import (
     read_file,
     seals,
 )
-from fabricbench.record.journal import Happened, Journal
+from fabricbench.record.journal import Journal, JournalEvent
 from fabricbench.record.launch import KERNEL_RECORDS, RECORDS, LaunchSummary, is_converted, read_launch
 from fabricbench.record.lock import LOCK, locked
 from fabricbench.record.store import attempt_number
@@ -99,7 +99,7 @@ class RunDirectory:
         """Whether a run was here that died before its plan was whole: it has started nothing, and cannot be resumed."""
         if not (self.path / JOURNAL).is_file() or any(os.path.lexists(self.path / name) for name in (PLAN, MANIFEST)):
             return False
-        return all(entry.event is Happened.DESCRIBED for entry in Journal(self.path).entries())
+        return all(entry.event is JournalEvent.DESCRIBED for entry in Journal(self.path).entries())
 
     def remove_stub(self) -> None:
         """Remove what such a run left; the lock must be held, and the directory be unused."""

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from fabricbench.campaign.noise import Kind, Noise, kind_of, pooled
+from fabricbench.campaign.noise import CellKind, NoiseProfile, kind_of, pooled
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Pattern
 from fabricbench.quantity import count
@@ -34,7 +34,7 @@ class _Batches(NamedTuple):
     seconds: float
 
 
-def read_noise(run: Run) -> Noise:
+def read_noise(run: Run) -> NoiseProfile:
     """Return the profile of a run, from its valid launches; UsageError where too few blocks or cells tell of it."""
     fabrics = list(dict.fromkeys(launch.fabric for launch in run.launches if launch.is_valid))
     blocks = sorted({launch.block for launch in run.launches if launch.is_valid})
@@ -69,7 +69,7 @@ def read_noise(run: Run) -> Noise:
     return profile
 
 
-def _kind_of(key: tuple[object, ...]) -> tuple[Layer, Kind | None]:
+def _kind_of(key: tuple[object, ...]) -> tuple[Layer, CellKind | None]:
     named = dict(zip(CELL_NAMES, key, strict=True))
     layer, size = Layer(str(named["layer"])), int(str(named["message_bytes"]))
     return layer, kind_of(layer, Pattern(str(named["pattern"])), size)

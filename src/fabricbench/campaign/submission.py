@@ -89,7 +89,7 @@ class Submission(Model):
 
 
 @dataclass(frozen=True)
-class Order:
+class JobRequest:
     """What is to be submitted: a command as tokens, started in a folder, how its job is asked for, and how long it takes.
 
     `nodes` are those that the job must have, or how many of any.
@@ -108,7 +108,7 @@ def job_seconds(estimated_seconds: float, patient_seconds: float = 0.0) -> float
     return BUSY_FACTOR * estimated_seconds + patient_seconds + BESIDE_SECONDS
 
 
-def script_text(directory: Path, order: Order, name: str) -> str:
+def script_text(directory: Path, order: JobRequest, name: str) -> str:
     """Return the batch script of a job, for sbatch and for people. Pure.
 
     `exec`, so that the signal before the end reaches fabricbench itself and its exit code is the job's. A job that Slurm put back
@@ -171,7 +171,7 @@ def read_submission(directory: Path) -> Submission | None:
         ) from error
 
 
-def submit_order(directory: Path, order: Order, submission: Submission) -> SubmittedJob:
+def submit_order(directory: Path, order: JobRequest, submission: Submission) -> SubmittedJob:
     """Write a job's script, submit it and return it once its number is on the disk. SlurmSilent where sbatch refuses it.
 
     Its name is written before, so that a job whose number was lost by a crash between the two is found by it, as is one of which
@@ -193,7 +193,7 @@ def _check_current(directory: Path, submission: Submission) -> None:
         )
 
 
-def _submitted(directory: Path, order: Order, submission: Submission) -> SubmittedJob:
+def _submitted(directory: Path, order: JobRequest, submission: Submission) -> SubmittedJob:
     token = secrets.token_hex(4)
     name = f"fabricbench-{token}"
     text = script_text(directory, order, name)

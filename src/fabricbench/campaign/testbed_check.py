@@ -21,12 +21,12 @@ from fabricbench.campaign.preflight import NodeAnswer, look_at_nodes
 from fabricbench.campaign.specification import Campaign, Experiment
 from fabricbench.campaign.venue import Standing
 from fabricbench.interpreter import python
-from fabricbench.launch.asking import MOST_IN_FLIGHT, Answer, Limits, ask_all
+from fabricbench.launch.asking import MOST_IN_FLIGHT, AskingLimits, CommandAnswer, ask_all
 from fabricbench.launch.launcher import Launcher
 from fabricbench.model import Layer, Pattern
-from fabricbench.testbed.joining import ClockReading, Way, judge_clocks, judge_speeds, judge_way
+from fabricbench.testbed.joining import ClockReading, Reachability, judge_clocks, judge_speeds, judge_way
 from fabricbench.testbed.model import Fabric, Testbed
-from fabricbench.testbed.preflight_result import PAIR, Finding, Preflight, Severity, Silent
+from fabricbench.testbed.preflight_result import PAIR, Finding, FindingSeverity, Preflight, Silent
 from fabricbench.testbed.reaching import AT_ONCE, TRIES, TRY_SECONDS, Reached
 from fabricbench.testbed.wire import IP_HEADER_BYTES, UDP_HEADER_BYTES
 
@@ -61,7 +61,7 @@ class Looked:
         wrong = [
             one
             for one in self.findings
-            if one.severity is Severity.ERROR
+            if one.severity is FindingSeverity.ERROR
             and one.subject not in HARMLESS
             and (not one.fabric or fabric.name in one.fabric.split(PAIR))
         ]
@@ -80,7 +80,7 @@ def look_at_testbed(place: Standing, notify: Notify) -> Looked:
     clocks = {name: ClockReading(one.facts.unix_ns, one.asked_ns) for name, one in answers.items() if one.facts.unix_ns}
     # Another MPI may start and be slow, which a run warns of; a testbed that is proven has one.
     findings = [
-        one.model_copy(update={"severity": Severity.ERROR}) if one.subject == "mpi" else one
+        one.model_copy(update={"severity": FindingSeverity.ERROR}) if one.subject == "mpi" else one
         for one in preflight.findings
     ]
     findings += judge_speeds(testbed, facts)
@@ -91,7 +91,7 @@ def look_at_testbed(place: Standing, notify: Notify) -> Looked:
     return Looked(testbed, preflight, tuple(findings), answers, clocks)
 
 
-def _ways(looked: Looked, launcher: Launcher, notify: Notify) -> list[Way]:
+def _ways(looked: Looked, launcher: Launcher, notify: Notify) -> list[Reachability]:
     """Ask the sound nodes of each fabric whom they reach there."""
     attached = {node.name: node.attachments for node in looked.preflight.nodes}
     questions: dict[tuple[str, str], Sequence[str]] = {}
@@ -110,7 +110,7 @@ def _ways(looked: Looked, launcher: Launcher, notify: Notify) -> list[Way]:
     notify(NodesAsked(0, len(questions)))
     answers = _asked(questions, looked, lambda done: notify(NodesAsked(done, len(questions))))
     return [
-        Way(
+        Reachability(
             looked.testbed.fabric(fabric),
             {name: IPv4Address(address) for name, address in own.items()},
             {name: answers[fabric, name] for name in own},
@@ -126,13 +126,13 @@ def _asked(
     is_apart = looked.testbed.launcher.is_cluster
     width = MOST_IN_FLIGHT if is_apart else max(2, len(os.sched_getaffinity(0)))
     each_s = QUESTION_SECONDS + silent_s
-    limits = Limits(each_s, ALL_SECONDS + len(questions) * (SECONDS_A_QUESTION + silent_s / width), width)
+    limits = AskingLimits(each_s, ALL_SECONDS + len(questions) * (SECONDS_A_QUESTION + silent_s / width), width)
     keys = {f"{fabric}/{node}": (fabric, node) for fabric, node in questions}
     answers = ask_all({name: questions[key] for name, key in keys.items()}, limits, tell)
     return {keys[name]: _understood(answer) for name, answer in answers.items()}
 
 
-def _understood(answer: Answer) -> Reached:
+def _understood(answer: CommandAnswer) -> Reached:
     line = next((one for one in reversed(answer.stdout.splitlines()) if one.startswith("{")), "")
     try:
         return Reached.model_validate(json.loads(line)["reached"])

@@ -24,7 +24,7 @@ from fabricbench.lab.ledger import check_own, own_directory, state_directory
 from fabricbench.private import OTHERS, read_private, write_private
 from fabricbench.record.atomic import replace_text
 from fabricbench.record.integrity import PLAN, read_file
-from fabricbench.testbed.model import Launcher, Mpi, Testbed
+from fabricbench.testbed.model import LauncherKind, Mpi, Testbed
 
 KEY = "plan.key"
 KEY_BYTES = 32
@@ -105,7 +105,7 @@ def _of_reaching(testbed: Testbed) -> Iterator[str]:
         yield f"nodes are reached by {join(testbed.reach)}"
     if testbed.fan_out is not None:
         yield f"nodes are asked together by {join(testbed.fan_out)}"
-    if testbed.launcher is Launcher.SSH:
+    if testbed.launcher is LauncherKind.SSH:
         yield f"ssh logs in on {nodes}"
 
 

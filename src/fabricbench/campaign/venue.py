@@ -32,7 +32,7 @@ from fabricbench.launch.starting import loopback_library, yield_library
 from fabricbench.model import Model
 from fabricbench.settings.session import Sides
 from fabricbench.testbed.allocation import check_allocated, check_in_job
-from fabricbench.testbed.model import Launcher as LauncherName
+from fabricbench.testbed.model import LauncherKind as LauncherName
 from fabricbench.testbed.model import Lost, Testbed
 from fabricbench.testbed.reading import SRUN, local_testbed, read_testbed
 

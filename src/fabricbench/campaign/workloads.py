@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fabricbench.campaign.cells import has_layer
 from fabricbench.campaign.estimate import START_SECONDS, line_rate_bit_s
-from fabricbench.campaign.members import Seats
+from fabricbench.campaign.members import SeatPlan
 from fabricbench.campaign.order import LaunchPlan, launch_of
 from fabricbench.campaign.specification import Campaign
 from fabricbench.errors import UsageError
@@ -41,7 +41,7 @@ def plan_workloads(campaign: Campaign, testbed: Testbed, first_id: int) -> Workl
     different = _Different()
     for number, table in enumerate(campaign.workloads, start=1):
         fabrics = _fabrics(campaign, testbed, table, number, notes)
-        starts = _starts(campaign, table, Seats(testbed), number, notes)
+        starts = _starts(campaign, table, SeatPlan(testbed), number, notes)
         for start in different.of(starts, table, number, fabrics[0], notes):
             _refuse_what_no_memory_holds(start, testbed, _what(table, number))
             notes += _too_many_threads(start, testbed)
@@ -152,7 +152,7 @@ def _fabrics(campaign: Campaign, testbed: Testbed, table: WorkloadTable, number:
 
 
 def _starts(
-    campaign: Campaign, table: WorkloadTable, seats: Seats, number: int, notes: list[str]
+    campaign: Campaign, table: WorkloadTable, seats: SeatPlan, number: int, notes: list[str]
 ) -> Iterable[WorkloadStart]:
     for one in table.plan(seats):
         if isinstance(one, WorkloadStart):

@@ -66,7 +66,7 @@ request.
 """
 
 
-class Quantity(StrEnum):
+class RdmaQuantity(StrEnum):
     """What a row is of."""
 
     BANDWIDTH = "bandwidth"
@@ -109,7 +109,7 @@ class RdmaRow(Model):
 
     fabric: str
     key: CellKey
-    quantity: Quantity
+    quantity: RdmaQuantity
     door: str
     message_bytes: int
     queue_pairs: int
@@ -182,9 +182,9 @@ def _row(side: Side, cell: CellMeasured, confidence: float) -> RdmaRow | None:
     if key.layer is not Layer.RDMA:
         return None
     if key.pattern is Pattern.INCAST and facts.congestor is None:
-        quantity, senders, queue_pairs = Quantity.BANDWIDTH, len(facts.ranks) - 1, facts.flows
+        quantity, senders, queue_pairs = RdmaQuantity.BANDWIDTH, len(facts.ranks) - 1, facts.flows
     elif key.pattern is Pattern.PINGPONG:
-        quantity = Quantity.LATENCY
+        quantity = RdmaQuantity.LATENCY
         load = facts.congestor
         if load is not None and (load.is_idle or load.pattern is not Pattern.INCAST or load.layer is not Layer.RDMA):
             return None
@@ -212,7 +212,7 @@ def _in_order(row: RdmaRow) -> tuple[object, ...]:
     return row.quantity, row.door, row.key.receive, row.senders, row.queue_pairs, row.message_bytes
 
 
-def rows(findings: Findings, quantity: Quantity) -> list[RdmaRow]:
+def rows(findings: Findings, quantity: RdmaQuantity) -> list[RdmaRow]:
     """Return the rows of a table in its order, the fabrics of each test side by side."""
     return [row for row in ROWS.of(findings) if row.quantity is quantity]
 
@@ -220,8 +220,8 @@ def rows(findings: Findings, quantity: Quantity) -> list[RdmaRow]:
 def tables(findings: Findings) -> NamedTables:
     """Return the tables of the chapter with their titles."""
     return [
-        ("Bandwidth", rdma_table(findings, Quantity.BANDWIDTH)),
-        ("Latency, round trips", rdma_table(findings, Quantity.LATENCY)),
+        ("Bandwidth", rdma_table(findings, RdmaQuantity.BANDWIDTH)),
+        ("Latency, round trips", rdma_table(findings, RdmaQuantity.LATENCY)),
         *attached_tables(findings),
     ]
 
@@ -267,7 +267,7 @@ def attached_table(findings: Findings) -> Table:
     return table(columns, lines, (5, 7, 8, 9))
 
 
-def rdma_table(findings: Findings, quantity: Quantity) -> Table:
+def rdma_table(findings: Findings, quantity: RdmaQuantity) -> Table:
     """A row for each test and pair of fabrics: both medians, how many times faster, the verdict, what the ports counted.
 
     Where no two fabrics were compared, a row for each test and fabric.
@@ -369,15 +369,15 @@ def lines(findings: Findings) -> list[str]:
 
 def bandwidth(findings: Findings, *, is_interactive: bool = False) -> Figure | None:
     """Return the bandwidth over message size: a panel for each load and number of queue pairs."""
-    return _figure(findings, Quantity.BANDWIDTH, "RDMA bandwidth", is_interactive)
+    return _figure(findings, RdmaQuantity.BANDWIDTH, "RDMA bandwidth", is_interactive)
 
 
 def latency(findings: Findings, *, is_interactive: bool = False) -> Figure | None:
     """Return the round trip over message size, likewise."""
-    return _figure(findings, Quantity.LATENCY, "RDMA latency", is_interactive)
+    return _figure(findings, RdmaQuantity.LATENCY, "RDMA latency", is_interactive)
 
 
-def _figure(findings: Findings, quantity: Quantity, title: str, is_interactive: bool) -> Figure | None:
+def _figure(findings: Findings, quantity: RdmaQuantity, title: str, is_interactive: bool) -> Figure | None:
     found = rows(findings, quantity)
     if not found:
         return None
@@ -390,7 +390,7 @@ def _figure(findings: Findings, quantity: Quantity, title: str, is_interactive: 
     )
     what = (
         "What arrives at the receiver from all senders, over message size."
-        if quantity is Quantity.BANDWIDTH
+        if quantity is RdmaQuantity.BANDWIDTH
         else "Round trips over message size, alone and beside ranks that load the link of the other end."
     )
     caption = sentences(

@@ -8,6 +8,7 @@ from typing import Any
 from fabricbench.analysis.findings import CellKey, Findings, Interval
 from fabricbench.analysis.findings.stages import (
     TOLERANCE,
+    Direction,
     Parts,
     StageCause,
     StagedCell,
@@ -15,7 +16,6 @@ from fabricbench.analysis.findings.stages import (
     StageOnFabric,
     Traffic,
     TrafficDifference,
-    Way,
 )
 from fabricbench.analysis.material import Material
 from fabricbench.analysis.measured import in_order
@@ -258,7 +258,9 @@ def traffic_table(findings: Findings, fabric: str, plain: CellKey) -> Table:
     keys = sorted(traffics, key=lambda key: order.index(traffics[key]))
     names = [traffics[key].value for key in keys]
     rows = [
-        row for row in STAGE_ROWS.of(findings) if row.way is Way.BOTH and row.fabric == fabric and row.key in traffics
+        row
+        for row in STAGE_ROWS.of(findings)
+        if row.way is Direction.BOTH and row.fabric == fabric and row.key in traffics
     ]
     found = []
     for parts in dict.fromkeys(row.parts for row in sorted(rows, key=lambda row: row.place)):
@@ -276,7 +278,7 @@ def traffic_table(findings: Findings, fabric: str, plain: CellKey) -> Table:
 
 def stage_table(findings: Findings, key: CellKey) -> Table:
     """A row for each stage of a test: its time and share on each fabric, and the difference of each to the first."""
-    rows = [row for row in STAGE_ROWS.of(findings) if row.key == key and row.way is Way.BOTH]
+    rows = [row for row in STAGE_ROWS.of(findings) if row.key == key and row.way is Direction.BOTH]
     differences = [row for row in DIFFERENCE_ROWS.of(findings) if row.key == key]
     fabrics = [one.name for one in findings.fabrics if any(row.fabric == one.name for row in rows)]
     cells = {row.fabric: row for row in CELL_ROWS.of(findings) if row.key == key}
@@ -340,7 +342,7 @@ def cost_table(findings: Findings) -> Table:
 def waterfall(findings: Findings, *, is_interactive: bool = False) -> Figure | None:
     """Return a panel for each test and fabric: its stages one below the other, each beginning where the one before ends."""
     del is_interactive  # the page needs no other figure than paper
-    rows = [row for row in STAGE_ROWS.of(findings) if row.way is Way.BOTH]
+    rows = [row for row in STAGE_ROWS.of(findings) if row.way is Direction.BOTH]
     if not rows:
         return None
     panels = []
@@ -420,7 +422,7 @@ def _figure_table(findings: Findings) -> Table:
             share_words(row.share),
         )
         for row in STAGE_ROWS.of(findings)
-        if row.way is Way.BOTH
+        if row.way is Direction.BOTH
     ]
     return table(("Test", "Fabric", "Stage", "Time", "Share"), rows, (3, 4))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from fabricbench.analysis.findings import Findings, Interval
-from fabricbench.analysis.findings.switches import Buffer, FabricSwitch, FrameDifference, Lacking, Seen
+from fabricbench.analysis.findings.switches import Buffer, FabricSwitch, FrameDifference, Seen, SwitchUnknown
 from fabricbench.analysis.material import Material
 from fabricbench.analysis.switches import fabric_switch, frame_differences
 from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, Records, Rows
@@ -105,15 +105,15 @@ def _difference_table(findings: Findings) -> Table:
 
 
 REASONS = {
-    Lacking.RATE: "no stream was measured: add streams of full frames, or measure the campaign switch",
-    Lacking.SIZES: "too few sizes that one frame holds were measured: measure the campaign switch, which has five with stages",
-    Lacking.UNDECIDED: "the interval of the slope holds both: add blocks, or measure with stages on an idle machine",
-    Lacking.LAUNCHES: "so few launches give no interval: add blocks",
-    Lacking.FASTER_SENDER: "no stream is faster than between the first two ranks, so that bursts do not queue: take a "
+    SwitchUnknown.RATE: "no stream was measured: add streams of full frames, or measure the campaign switch",
+    SwitchUnknown.SIZES: "too few sizes that one frame holds were measured: measure the campaign switch (five, with stages)",
+    SwitchUnknown.UNDECIDED: "the interval of the slope holds both: add blocks, or measure with stages on an idle machine",
+    SwitchUnknown.LAUNCHES: "so few launches give no interval: add blocks",
+    SwitchUnknown.FASTER_SENDER: "no stream is faster than between the first two ranks, so that bursts do not queue: take a "
     "receiver with a slower link (in a lab n1.rate=), and measure a stream of the sender to another node",
-    Lacking.NO_BURSTS: "no bursts were measured",
-    Lacking.NO_LOSS: "no burst lost anything: measure longer ones",
-    Lacking.ALL_LOST: "the shortest burst lost something: measure shorter ones",
+    SwitchUnknown.NO_BURSTS: "no bursts were measured",
+    SwitchUnknown.NO_LOSS: "no burst lost anything: measure longer ones",
+    SwitchUnknown.ALL_LOST: "the shortest burst lost something: measure shorter ones",
 }
 
 
@@ -139,7 +139,7 @@ def _switch_lines(one: FabricSwitch) -> Iterator[str]:
             f"holds {buffer_words(one.buffer)}. What the receiving host drops would count as lost too."
         )
     for what, reason in one.lacking.items():
-        if reason is not Lacking.NO_BURSTS:
+        if reason is not SwitchUnknown.NO_BURSTS:
             yield f"{one.fabric}: cannot say the {what}: {REASONS[reason]}."
     if one.to_measure:
         sizes = ", ".join(map(str, one.to_measure))

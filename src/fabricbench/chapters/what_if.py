@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from fabricbench.analysis.findings import Findings
-from fabricbench.analysis.findings.switches import Assumption, Change, Forwarding, WhatIf
+from fabricbench.analysis.findings.switches import Change, Forwarding, PredictionAssumption, WhatIf
 from fabricbench.analysis.material import Material
 from fabricbench.analysis.what_if import of_all
 from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, Rows
@@ -24,12 +24,12 @@ switch, and more by the same of the other link. All of these numbers are PREDICT
 {level} intervals, which hold what launches differ by and nothing of what is assumed.
 """
 ASSUMPTION_WORDS = {
-    Assumption.MERGED: "softirq and protocol, which stamps do not tell from the wake-up, would be gone with it",
-    Assumption.OWN_PROCESSOR: "each rank has a processor of its own",
-    Assumption.HOSTS_STAY: "hosts take what they took",
-    Assumption.NOTHING_INSTEAD: "what is done in the kernel's place takes nothing",
-    Assumption.DELAY_STAYS: "propagation and latency stay, and a switch that forwards at once reads 64 B before",
-    Assumption.IDLE_LINKS: "nothing else is on the links",
+    PredictionAssumption.MERGED: "softirq and protocol, which stamps do not tell from the wake-up, would be gone with it",
+    PredictionAssumption.OWN_PROCESSOR: "each rank has a processor of its own",
+    PredictionAssumption.HOSTS_STAY: "hosts take what they took",
+    PredictionAssumption.NOTHING_INSTEAD: "what is done in the kernel's place takes nothing",
+    PredictionAssumption.DELAY_STAYS: "propagation and latency stay, and a switch that forwards at once reads 64 B before",
+    PredictionAssumption.IDLE_LINKS: "nothing else is on the links",
 }
 MOST_ROWS = 40
 

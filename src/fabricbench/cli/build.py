@@ -15,7 +15,7 @@ from fabricbench.errors import UsageError
 from fabricbench.printable import PrintableConsole
 
 if TYPE_CHECKING:
-    from fabricbench.launch.building import Wanted
+    from fabricbench.launch.building import BuildRequest
     from fabricbench.testbed.model import Mpi
 
 
@@ -59,9 +59,9 @@ def register(app: typer.Typer) -> None:
         Examples: `fabricbench build --mpi openmpi --testbed cluster.toml`,
         `fabricbench build --mpicxx /opt/openmpi/bin/mpicxx --name openmpi`
         """
-        from fabricbench.launch.building import Wanted  # noqa: PLC0415 - keeps the start of the program fast
+        from fabricbench.launch.building import BuildRequest  # noqa: PLC0415 - keeps the start of the program fast
 
-        wanted = Wanted(has_kernels=not without_kernels, definitions=tuple(define or ()), jobs=jobs)
+        wanted = BuildRequest(has_kernels=not without_kernels, definitions=tuple(define or ()), jobs=jobs)
         for one in _asked(mpi, testbed, mpicxx, name):
             _build(one, wanted, is_again=again)
 
@@ -92,7 +92,7 @@ def _asked(name: str | None, testbed: Path | None, mpicxx: str | None, called: s
     return [there[name]] if name is not None else list(there.values())
 
 
-def _build(mpi: Mpi, wanted: Wanted, *, is_again: bool) -> None:
+def _build(mpi: Mpi, wanted: BuildRequest, *, is_again: bool) -> None:
     from fabricbench.launch import building  # noqa: PLC0415 - keeps the start of the program fast
     from fabricbench.launch.installation import find_installation  # noqa: PLC0415 - the same
     from fabricbench.launch.mpi import find_library, is_built_with  # noqa: PLC0415 - the same

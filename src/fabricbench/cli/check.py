@@ -14,7 +14,7 @@ from fabricbench.campaign.preparing import budget_seconds
 from fabricbench.cli.arguments import refuse_without
 from fabricbench.cli.baselines import BaselineOption, GoodRunsOption, LastGoodOption, baselines_of
 from fabricbench.cli.losses import losses_said
-from fabricbench.cli.output import Format as TableFormat
+from fabricbench.cli.output import OutputFormat as TableFormat
 from fabricbench.cli.output import check_output, say, share_option, write_output
 from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.printable import printable
@@ -28,7 +28,7 @@ FEWEST_ADDED = 2
 """Blocks that one more look is worth: each look costs a part of the error that is allowed."""
 
 
-class Format(StrEnum):
+class CheckFormat(StrEnum):
     """How `check` writes."""
 
     TEXT = "text"
@@ -68,7 +68,7 @@ def register(app: typer.Typer) -> None:
         other_machines: OtherMachinesOption = False,
         until_decided: UntilDecidedOption = False,
         budget: BudgetOption = None,
-        form: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.TEXT,
+        form: Annotated[CheckFormat, typer.Option("--format", help="How to write it.")] = CheckFormat.TEXT,
         output: Annotated[Path | None, typer.Option("--output", "-o", help="A file instead of stdout.")] = None,
     ) -> None:
         """Gate: exit with 1 if a test became slower by more than allowed, with 5 if the data cannot say, else with 0.
@@ -117,7 +117,7 @@ def register(app: typer.Typer) -> None:
             raise UsageError("--budget is the time for measuring on", hint="add --until-decided, or leave --budget out")
         else:
             report = look()
-        is_junit = form is Format.JUNIT
+        is_junit = form is CheckFormat.JUNIT
         if last_good is not None:
             _keep(report, run[0], baselines)
         write_output(junit_document(report) if is_junit else render(report, TableFormat(form.value)) + "\n", output)

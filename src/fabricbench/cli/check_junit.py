@@ -11,7 +11,7 @@ from fabricbench.analysis.gate import GateCell, GateReport, GateVerdict
 from fabricbench.analysis.wording import percent
 from fabricbench.cli.check_text import words_of_test
 from fabricbench.cli.output import bounded_text, value_text
-from fabricbench.exchange.junit import Case, Outcome, Suite, document
+from fabricbench.exchange.junit import Case, Suite, TestOutcome, document
 from fabricbench.record.provenance import MARKS, Proof
 
 GATE = "gate"
@@ -44,13 +44,13 @@ def _case(cell: GateCell, report: GateReport) -> Case:
     old, new = (value_text(one, key.metric, cell.unit) for one in (cell.old, cell.new))
     outcome, kind = None, ""
     if cell.verdict is GateVerdict.REGRESSED and not cell.is_control:
-        outcome, kind = Outcome.FAILURE, "slower"
+        outcome, kind = TestOutcome.FAILURE, "slower"
     elif cell.verdict is not GateVerdict.PASSED:
-        outcome, kind = Outcome.SKIPPED, "control" if cell.is_control else "not enough data"
+        outcome, kind = TestOutcome.SKIPPED, "control" if cell.is_control else "not enough data"
     why = [found, *(text for text in (cell.gave_nothing, cell.unequal_work) if text)]
     if cell.is_control and outcome is not None:
         why.append(f"the control, which fails no gate: {cell.verdict}")
-    elif outcome is Outcome.SKIPPED:
+    elif outcome is TestOutcome.SKIPPED:
         why.append(f"whether it is slower by more than {allowed} cannot be said")
     return Case(
         classname=f"fabricbench.{cell.fabric}.{key.layer}.{key.pattern}",
@@ -73,5 +73,5 @@ def _of_the_whole(report: GateReport) -> Iterator[Case]:
     for kind, found in kinds.items():
         for what in found:
             yield Case(
-                "fabricbench.gate", f"{kind}: {what}", outcome=Outcome.SKIPPED, kind=kind, message=f"{kind}: {what}"
+                "fabricbench.gate", f"{kind}: {what}", outcome=TestOutcome.SKIPPED, kind=kind, message=f"{kind}: {what}"
             )

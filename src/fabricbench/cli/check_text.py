@@ -7,7 +7,7 @@ from math import log1p
 from fabricbench.analysis.findings import BASIC_PATTERNS, CellKey, Replication
 from fabricbench.analysis.gate import GateCell, GateReport, GateVerdict
 from fabricbench.analysis.wording import percent
-from fabricbench.cli.output import Format, as_json, bounded_text, value_text
+from fabricbench.cli.output import OutputFormat, as_json, bounded_text, value_text
 from fabricbench.errors import GateFailed, Inconclusive
 from fabricbench.quantity import count, format_bytes
 from fabricbench.record.provenance import mark_words, origin_column, unproven_words
@@ -19,12 +19,12 @@ from fabricbench.table import as_markdown, as_text, rows_csv, table
 COLUMNS = ("fabric", "what", "old", "new", "slowdown, interval unadjusted", "verdict")
 
 
-def render(report: GateReport, form: Format) -> str:
+def render(report: GateReport, form: OutputFormat) -> str:
     """Return the report: all cells for programs, those that did not pass for people."""
-    if form is Format.JSON:
+    if form is OutputFormat.JSON:
         told_too = {"decides": decides(report), "limits": limits(report)}
         return as_json(report.model_dump(mode="json") | told_too)
-    if form is Format.CSV:
+    if form is OutputFormat.CSV:
         rows = [
             flat(one.key.model_dump(mode="json") | one.model_dump(mode="json", exclude={"key"}))
             | origin_column(one.fabric, report.marks)
@@ -39,7 +39,7 @@ def render(report: GateReport, form: Format) -> str:
     told = [one for one in report.cells if one.verdict is not GateVerdict.PASSED]
     told.sort(key=lambda one: (one.verdict is not GateVerdict.REGRESSED, -one.slowdown))
     shown = table(COLUMNS, [_row(one) for one in told], title=title)
-    text = (as_markdown if form is Format.MARKDOWN else as_text)(shown) if told else title
+    text = (as_markdown if form is OutputFormat.MARKDOWN else as_text)(shown) if told else title
     missing = [f"{LOST}: {what}" for what in report.lost]
     missing += [f"other machines than the baseline's: {what}" for what in report.other_machines]
     missing += [f"not in all runs: {name}" for name in report.unmatched]

@@ -17,7 +17,7 @@ from fabricbench.cli.arguments import (
     runs_to_analyse,
 )
 from fabricbench.cli.losses import losses_said, say_losses
-from fabricbench.cli.output import Format, check_output, output_width, say, share_option, write_output
+from fabricbench.cli.output import OutputFormat, check_output, output_width, say, share_option, write_output
 from fabricbench.quantity import RateUnit
 
 
@@ -39,7 +39,7 @@ def register(app: typer.Typer) -> None:
             typer.Option(metavar="FILE", help="Rank and cost the fabrics by the [decision] of this TOML file."),
         ] = None,
         units: UnitsOption = RateUnit.BITS,
-        form: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.TEXT,
+        form: Annotated[OutputFormat, typer.Option("--format", help="How to write it.")] = OutputFormat.TEXT,
         output: Annotated[Path | None, typer.Option("--output", "-o", help="A file instead of stdout.")] = None,
     ) -> None:
         """Compare the fabrics of a run, or one fabric's runs before and after: ratio, interval, corrected p-value, verdict.
@@ -66,7 +66,7 @@ def register(app: typer.Typer) -> None:
         weights = None if decision is None else read_decision(decision)
         with losses_said():
             findings = analyse(**sides, baseline=baseline, margin=smallest, confidence=level, decision=weights)
-        if form in (Format.JSON, Format.CSV):  # the others begin with it
+        if form in (OutputFormat.JSON, OutputFormat.CSV):  # the others begin with it
             say_losses(findings.accounts, findings.run_directories)
         write_output(render(findings, form, output_width(output, UNBOUNDED)) + "\n", output)
         for warning in findings.warnings:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from fabricbench.analysis.findings import BASIC_PATTERNS, Comparison, Findings, Interval, Verdict
 from fabricbench.chapters import by_size, pacing
-from fabricbench.cli.output import Format, as_json, wrapped
+from fabricbench.cli.output import OutputFormat, as_json, wrapped
 from fabricbench.model import Layer, Metric, Pattern
 from fabricbench.quantity import format_bytes
 from fabricbench.report.comma_separated import comparisons_csv, findings_csv, origin_columns, origins_of
@@ -35,7 +35,7 @@ UNBOUNDED = 400
 """Columns of text that no terminal cuts."""
 
 
-def render(findings: Findings, form: Format, width: int = UNBOUNDED) -> str:
+def render(findings: Findings, form: OutputFormat, width: int = UNBOUNDED) -> str:
     """Return the comparisons in a format; JSON and CSV hold every field of `Comparison`, cells first, then curves.
 
     Of one fabric, which is compared with nothing, they hold what it does with messages of each size. Text is no wider than `width`
@@ -43,10 +43,10 @@ def render(findings: Findings, form: Format, width: int = UNBOUNDED) -> str:
     """
     if len(findings.fabrics) == 1:
         return _of_one(findings, form, width)
-    if form is Format.CSV:
+    if form is OutputFormat.CSV:
         return comparisons_csv(findings).rstrip("\n")
     comparisons, origins = [*findings.cells, *findings.curves], origins_of(findings)
-    if form is Format.JSON:
+    if form is OutputFormat.JSON:
         return as_json(
             [row | origin_columns(row, origins) for row in (one.model_dump(mode="json") for one in comparisons)]
         )
@@ -66,18 +66,18 @@ def render(findings: Findings, form: Format, width: int = UNBOUNDED) -> str:
 Lines = Sequence[str]
 
 
-def _writers(form: Format, width: int) -> tuple[Callable[[Table], str], Callable[[Lines], Lines]]:
+def _writers(form: OutputFormat, width: int) -> tuple[Callable[[Table], str], Callable[[Lines], Lines]]:
     """Return how tables and how lines are written in a format for people."""
-    if form is Format.TEXT:
+    if form is OutputFormat.TEXT:
         return lambda content: table_text(content, width), lambda lines: wrapped(lines, width, hanging=0)
     return as_markdown, lambda lines: lines
 
 
-def _of_one(findings: Findings, form: Format, width: int) -> str:
+def _of_one(findings: Findings, form: OutputFormat, width: int) -> str:
     """Return what one fabric does with messages of each size, and what single ones take beside streamed ones."""
-    if form is Format.CSV:
+    if form is OutputFormat.CSV:
         return findings_csv(findings).get(by_size.NAME, "").rstrip("\n")
-    if form is Format.JSON:
+    if form is OutputFormat.JSON:
         origins = origins_of(findings)
         rows = (row.model_dump(mode="json") for row in by_size.ROWS.of(findings))
         return as_json([row | origin_columns(row, origins) for row in rows])
@@ -85,7 +85,7 @@ def _of_one(findings: Findings, form: Format, width: int) -> str:
     parts = ["\n".join(in_width(_head(findings, form)))]
     for chapter in (by_size.CHAPTER, pacing.CHAPTER):
         lines = [f"- {line}" for line in chapter.lines(findings)]
-        heading = f"## {chapter.title}" if form is Format.MARKDOWN else chapter.title
+        heading = f"## {chapter.title}" if form is OutputFormat.MARKDOWN else chapter.title
         tables = [replace(content, title=title) for title, content in chapter.tables_with_rows(findings)]
         if lines or tables:
             parts += [heading, *(["\n".join(in_width(lines))] if lines else []), *map(writer, tables)]
@@ -96,10 +96,10 @@ def _numbered(notes: dict[str, int]) -> list[str]:
     return [f"[{number}] {typographic(note)}" for note, number in notes.items()]
 
 
-def _head(findings: Findings, form: Format) -> list[str]:
+def _head(findings: Findings, form: OutputFormat) -> list[str]:
     """Return the answer as every report gives it: exceptions, evidence, what changed, how far it reaches."""
     screen = build_screen(findings)
-    lines = [f"# {findings.title}" if form is Format.MARKDOWN else findings.title, ""]
+    lines = [f"# {findings.title}" if form is OutputFormat.MARKDOWN else findings.title, ""]
     lines += [*(f"{LOST}: {line}" for line in screen.lost), ""] if screen.lost else []
     lines += [screen.sentence]
     lines += [f"Except: {screen.exceptions}"] if screen.exceptions else []

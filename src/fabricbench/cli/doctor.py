@@ -264,7 +264,7 @@ def _attached(node: NodeResult, fabric: str, *, with_address: bool = True) -> st
 
 
 def _result(findings: Sequence[Finding], node: NodeResult) -> str:
-    from fabricbench.testbed.preflight_result import Severity  # noqa: PLC0415
+    from fabricbench.testbed.preflight_result import FindingSeverity  # noqa: PLC0415
 
     found = {one.severity for one in findings if one.node == node.name}
-    return "refused" if Severity.ERROR in found else "warning" if found else "good"
+    return "refused" if FindingSeverity.ERROR in found else "warning" if found else "good"

@@ -10,7 +10,7 @@ import typer
 
 from fabricbench.cli.arguments import NodesOption, SeedOption, refuse_without
 from fabricbench.cli.losses import results_lost, say_losses
-from fabricbench.cli.output import Format, as_json, check_output, output_width, wrapped, write_output
+from fabricbench.cli.output import OutputFormat, as_json, check_output, output_width, wrapped, write_output
 from fabricbench.errors import UsageError
 from fabricbench.model import Model
 from fabricbench.record.provenance import mark_words
@@ -52,7 +52,7 @@ def register(app: typer.Typer) -> None:
                 help="Measure each cause taken away, beside the same as it was, where the run took place; store it there.",
             ),
         ] = None,
-        form: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.TEXT,
+        form: Annotated[OutputFormat, typer.Option("--format", help="How to write it.")] = OutputFormat.TEXT,
         output: Annotated[Path | None, typer.Option("--output", "-o", help="A file instead of stdout.")] = None,
     ) -> None:
         """Show the stages of round trips: how long each message is in the library, the queue, on the wire, waking its receiver.
@@ -108,7 +108,7 @@ CONFIRMATIONS = "stage-confirmations"
 
 
 def render(
-    findings: Findings, form: Format, confirmed: Sequence[CauseConfirmation] = (), *, width: int = USUAL_WIDTH
+    findings: Findings, form: OutputFormat, confirmed: Sequence[CauseConfirmation] = (), *, width: int = USUAL_WIDTH
 ) -> str:
     """Return the chapter of stages in a format; JSON holds it at full precision, CSV its stages. UsageError where there is none."""
     from fabricbench.chapters import stages  # noqa: PLC0415 - keeps the start of the program fast
@@ -129,15 +129,15 @@ def render(
             f"no stages were measured in {findings.run_directories[0]}",
             hint=f"it needs {stages.CHAPTER.needs}; `fabricbench explain RUNDIR --testbed WHERE` measures them",
         )
-    if form is Format.JSON:
+    if form is OutputFormat.JSON:
         return as_json(records)
-    if form is Format.CSV:
+    if form is OutputFormat.CSV:
         return rows_csv([flat(row) for row in records[stages.STAGES]]).rstrip("\n")
     lines = [*map(confirmation_words, confirmed), *stages.CHAPTER.lines(findings), *mark_words(findings.marks)]
-    if form is Format.TEXT:
+    if form is OutputFormat.TEXT:
         lines = wrapped(lines, width)
     written = [
-        "\n".join((title, as_text(fitted(table, width)) if form is Format.TEXT else as_markdown(table)))
+        "\n".join((title, as_text(fitted(table, width)) if form is OutputFormat.TEXT else as_markdown(table)))
         for title, table in stages.CHAPTER.tables_with_rows(findings)
     ]
     return "\n\n".join(["\n".join(lines), *written])

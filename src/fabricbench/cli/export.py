@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fabricbench.exchange.exporter import Exported
 
 
-class FormatName(StrEnum):
+class ExportFormat(StrEnum):
     """What can be asked for; `fabricbench.exchange.exporter` writes them."""
 
     CSV = "csv"
@@ -55,7 +55,7 @@ def register(app: typer.Typer) -> None:
                 metavar="RUNDIR", autocompletion=completion.run_directories, help="A run directory, finished or not."
             ),
         ],
-        form: Annotated[FormatName, typer.Option("--format", help="What is to read it.")],
+        form: Annotated[ExportFormat, typer.Option("--format", help="What is to read it.")],
         output: Annotated[
             Path,
             typer.Option(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fabricbench.analysis.findings.plot import Plot
 
 
-class Kind(StrEnum):
+class FigureKind(StrEnum):
     """How values are drawn."""
 
     CURVES = "curves"
@@ -80,7 +80,7 @@ def register(app: typer.Typer) -> None:
             list[str] | None,
             typer.Option(metavar="TRAIT=A,B", help="Only these tests: layer=tcp,mpi, size=64KiB, load=IS*; repeat it."),
         ] = None,
-        kind: Annotated[Kind, typer.Option(help="Curves over numbers, or bars.")] = Kind.CURVES,
+        kind: Annotated[FigureKind, typer.Option(help="Curves over numbers, or bars.")] = FigureKind.CURVES,
         log: Annotated[
             Log | None, typer.Option(help="Logarithmic axes (default: as suits what stands on them).")
         ] = None,
@@ -134,7 +134,7 @@ def register(app: typer.Typer) -> None:
             wanted = quantity_named(y, opened)
             plot = find_plot(opened, PlotRequest(x, wanted, tuple(series or ()), _where(where or ()), baseline))
         say_losses(plot.accounts, plot.run_directories)
-        is_bars, axes = kind is Kind.BARS, None if log is None else LOG_AXES[log]
+        is_bars, axes = kind is FigureKind.BARS, None if log is None else LOG_AXES[log]
         for one in write_files(
             _files(plot, name, path, width, is_bars=is_bars, axes=axes, has_published=published), path
         ):

@@ -30,7 +30,7 @@ lab_app = typer.Typer(
 )
 
 
-class Format(StrEnum):
+class LabFormat(StrEnum):
     """How data is written to stdout."""
 
     TEXT = "text"
@@ -40,7 +40,7 @@ class Format(StrEnum):
 WIDEST_TABLE = 120
 """Columns that the tables need for their figures and sources to be read."""
 
-FormatOption = Annotated[Format, typer.Option("--format", help="How to write it.")]
+FormatOption = Annotated[LabFormat, typer.Option("--format", help="How to write it.")]
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", autocompletion=completion.labs, help="The lab's name.")]
 
 
@@ -105,12 +105,12 @@ def status(
         str | None,
         typer.Argument(metavar="[NAME]", autocompletion=completion.labs, help="The lab's name; without it, every lab."),
     ] = None,
-    form: FormatOption = Format.TEXT,
+    form: FormatOption = LabFormat.TEXT,
 ) -> None:
     """Show nodes, addresses, and what each switch has counted."""
     _say_dropped()
     found = [Lab.open(each).status() for each in ([name] if name else running_labs())]
-    if form is Format.JSON:
+    if form is LabFormat.JSON:
         documents = [one.model_dump(mode="json") for one in found]
         typer.echo(json.dumps(documents[0] if name else documents, indent=2))
         return
@@ -164,11 +164,11 @@ def down(
 
 
 @lab_app.command(name="list", epilog="Example: `fabricbench lab list --format json`")
-def list_(form: FormatOption = Format.TEXT) -> None:
+def list_(form: FormatOption = LabFormat.TEXT) -> None:
     """List the running labs of this user."""
     _say_dropped()
     names = running_labs()
-    if form is Format.JSON:
+    if form is LabFormat.JSON:
         typer.echo(json.dumps(names))
         return
     if not names:
@@ -178,9 +178,9 @@ def list_(form: FormatOption = Format.TEXT) -> None:
 
 
 @lab_app.command(epilog="Example: `fabricbench lab presets --format json`")
-def presets(form: FormatOption = Format.TEXT) -> None:
+def presets(form: FormatOption = LabFormat.TEXT) -> None:
     """Show the fabrics that can be asked for, each figure with its source."""
-    if form is Format.JSON:
+    if form is LabFormat.JSON:
         typer.echo(json.dumps([preset.model_dump(mode="json") for preset in PRESETS.values()], indent=2))
         return
     console = _console()

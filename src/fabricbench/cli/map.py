@@ -17,7 +17,7 @@ import typer
 from fabricbench.cli.arguments import NodesOption, SeedOption, refuse_without
 from fabricbench.cli.losses import results_lost, say_losses
 from fabricbench.cli.output import (
-    Format,
+    OutputFormat,
     as_csv,
     as_json,
     check_output,
@@ -55,7 +55,7 @@ def register(app: typer.Typer) -> None:
         blocks: Annotated[int, typer.Option(min=2, help="With --testbed: launches on each fabric.")] = 3,
         layer: Annotated[str, typer.Option(help="With --testbed: the layer to measure on: tcp, rdma or mpi.")] = "tcp",
         margin: Annotated[str, typer.Option(help="The smallest slowness that matters: 5% or 0.05.")] = "5%",
-        form: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.TEXT,
+        form: Annotated[OutputFormat, typer.Option("--format", help="How to write it.")] = OutputFormat.TEXT,
         output: Annotated[Path | None, typer.Option("--output", "-o", help="A file instead of stdout.")] = None,
     ) -> None:
         """Show latency and bandwidth of every pair of nodes, and name slow links, slow nodes and slow directions.
@@ -113,26 +113,28 @@ INDENT = GAP = 2
 
 
 def render(
-    maps: Sequence[NetworkMap], form: Format, marks: Marks, *, margin: float | None = None, width: int = UNBOUNDED
+    maps: Sequence[NetworkMap], form: OutputFormat, marks: Marks, *, margin: float | None = None, width: int = UNBOUNDED
 ) -> str:
     """Return the maps in a format; JSON holds every field, CSV a row for each pair. `marks`: those of the run.
 
     `margin` is the smallest slowness that matters, where it is known. Text is no wider than `width`: a matrix that is wider is in
     parts, a few columns each.
     """
-    if form is Format.JSON:
+    if form is OutputFormat.JSON:
         dumped = [one.model_dump(mode="json") | origin_column(one.fabric, marks) for one in maps]
         return as_json([{"verdict": one.verdict.value} | row for one, row in zip(maps, dumped, strict=True)])
-    if form is Format.CSV:
+    if form is OutputFormat.CSV:
         rows = [row | origin_column(str(row["fabric"]), marks) for row in _pairs(maps)]
         return as_csv(rows, [*PAIR_COLUMNS, *(["origin"] if marks else [])])
     if not maps:
         return NOTHING
-    writer: Callable[[Table], str] = as_markdown if form is Format.MARKDOWN else as_text
+    writer: Callable[[Table], str] = as_markdown if form is OutputFormat.MARKDOWN else as_text
     lines = [*_verdict(maps, margin), *mark_words(marks)]
-    if form is Format.TEXT:
+    if form is OutputFormat.TEXT:
         lines = wrapped(lines, width)
-    matrices = [part for one in maps for part in (_parts(_table(one), width) if form is Format.TEXT else [_table(one)])]
+    matrices = [
+        part for one in maps for part in (_parts(_table(one), width) if form is OutputFormat.TEXT else [_table(one)])
+    ]
     return "\n\n".join(["\n".join(lines), *map(writer, matrices)])
 
 

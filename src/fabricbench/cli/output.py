@@ -256,7 +256,7 @@ MOST_OF_A_LINE = 8000
 """A command with all of its variables has some thousands."""
 
 
-class Format(StrEnum):
+class OutputFormat(StrEnum):
     """The formats that every command with a table writes."""
 
     TEXT = "text"

@@ -30,7 +30,7 @@ from fabricbench.cli.submitting import OURS, command_inside, prepare_for_job, sc
 from fabricbench.model import Layer
 from fabricbench.quantity import count, format_bytes, format_duration, format_seconds
 from fabricbench.table import as_text, table
-from fabricbench.testbed.model import Launcher
+from fabricbench.testbed.model import LauncherKind
 
 if TYPE_CHECKING:
     from fabricbench.campaign.order import LaunchPlan
@@ -43,7 +43,7 @@ RUNDIR = Path("RUNDIR")
 """Stands for the run directory, which `plan` does not ask for."""
 
 
-class Format(StrEnum):
+class PlanFormat(StrEnum):
     """How `plan` writes."""
 
     TEXT = "text"
@@ -67,7 +67,7 @@ def register(app: typer.Typer) -> None:
             str | None,
             typer.Option(metavar="SHARE", help="Also the blocks that `check --max-regression` of this needs: 5% say."),
         ] = None,
-        format_: Annotated[Format, typer.Option("--format")] = Format.TEXT,
+        format_: Annotated[PlanFormat, typer.Option("--format")] = PlanFormat.TEXT,
         output: Annotated[
             Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of stdout.")
         ] = None,
@@ -91,7 +91,7 @@ def register(app: typer.Typer) -> None:
             return
         prepared = prepare(campaign, testbed, nodes, budget, blocks, seed, noise_from)
         commands = _commands(prepared)
-        if format_ is Format.JSON:
+        if format_ is PlanFormat.JSON:
             text = json.dumps(_data(prepared, commands, allowed), indent=1) + "\n"
         else:
             text = "\n".join(_lines(prepared, commands, allowed, is_verbose=verbose)) + "\n"
@@ -216,7 +216,7 @@ def _settings(prepared: Prepared) -> dict[str, list[str]]:
         return {}
     place = venue.of.testbed()
     # Who logs in as root elsewhere is asked for no sudo there; in a lab everybody is root.
-    is_root = place.launcher is Launcher.LAB or os.geteuid() == 0
+    is_root = place.launcher is LauncherKind.LAB or os.geteuid() == 0
     return dict(commands_of(place, venue.conditions, with_sudo=not is_root))
 
 

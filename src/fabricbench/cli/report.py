@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from fabricbench.report.formats import FigureFormat, Format
 
 
-class FormatName(StrEnum):
+class ReportFormat(StrEnum):
     """What can be asked for; `fabricbench.report.formats` writes them."""
 
     HTML = "html"
@@ -66,7 +66,7 @@ def register(app: typer.Typer) -> None:
             ),
         ] = None,
         form: Annotated[
-            FormatName | None,
+            ReportFormat | None,
             typer.Option("--format", help="How to write it (default: as the file's name says, or html)."),
         ] = None,
         figure: Annotated[
@@ -137,7 +137,7 @@ def register(app: typer.Typer) -> None:
         written = FORMATS[name]
         if isinstance(written, Format):
             _refuse_of_figures(name, {"--figure": figure, "--width": width})
-        target = output or (STDOUT if name is FormatName.TEXT else None)
+        target = output or (STDOUT if name is ReportFormat.TEXT else None)
         if open_it and target == STDOUT:
             raise UsageError("--open needs a file, and the output is stdout", hint="name a file with -o")
         if isinstance(written, Format) or figure is not None:
@@ -149,7 +149,7 @@ def register(app: typer.Typer) -> None:
         path = target or first_path(sides) / _name_beside_run(written, figure, of_several=count_of_runs(sides) > 1)
         if isinstance(written, Format) or figure is not None:
             check_output(path)
-        if name is FormatName.HTML:
+        if name is ReportFormat.HTML:
             vega()
         with losses_said():
             findings = analyse(
@@ -182,7 +182,7 @@ def _name_beside_run(written: Format | FigureFormat, figure: str | None, *, of_s
     return ("comparison-" if of_several else "") + ("figures" if figure is None else f"{figure}{written.suffix}")
 
 
-def _refuse_of_figures(name: FormatName, options: dict[str, object]) -> None:
+def _refuse_of_figures(name: ReportFormat, options: dict[str, object]) -> None:
     """Raise UsageError where a whole report was asked for with what only a figure has."""
     for option, value in options.items():
         if value is not None:
@@ -209,13 +209,13 @@ def _history(folder: Path) -> History:
     return History(str(folder), past_runs(folder))
 
 
-def _format_of(output: Path | None) -> FormatName:
+def _format_of(output: Path | None) -> ReportFormat:
     """Return the format that a file's name asks for; HTML where it asks for none; UsageError where it asks for an unknown one."""
     from fabricbench.report.formats import FORMATS  # noqa: PLC0415
 
     if output is None or output.suffix == "":
-        return FormatName.HTML
-    suffixes = {written.suffix: FormatName(name) for name, written in FORMATS.items()}
+        return ReportFormat.HTML
+    suffixes = {written.suffix: ReportFormat(name) for name, written in FORMATS.items()}
     if output.suffix not in suffixes:
         raise UsageError(
             f"no format is written to files that end in {output.suffix}: {', '.join(suffixes)} are known",
@@ -241,7 +241,7 @@ def _files_of(findings: Findings, written: Format, path: Path) -> dict[Path, byt
     """Return the report as a file, with those beside it, where the format has some and the file is not stdout."""
     from fabricbench.report.formats import FORMATS  # noqa: PLC0415 - keeps the start of the program fast
 
-    if written is FORMATS[FormatName.TEXT] and path == STDOUT:
+    if written is FORMATS[ReportFormat.TEXT] and path == STDOUT:
         return {path: _for_this_terminal(findings)}
     if not is_file_name(path) or written.render_files is None:
         return {path: written.render(findings)}

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from fabricbench.record.run_search import RunSearch
 
 
-class Format(StrEnum):
+class RunsFormat(StrEnum):
     """How `runs` writes."""
 
     TEXT = "text"
@@ -62,7 +62,7 @@ def register(app: typer.Typer) -> None:
             bool,
             typer.Option("--verdicts", help="Say who was faster in each: what is not known yet takes a second a run."),
         ] = False,
-        format_: Annotated[Format, typer.Option("--format")] = Format.TEXT,
+        format_: Annotated[RunsFormat, typer.Option("--format")] = RunsFormat.TEXT,
         output: Annotated[
             Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of stdout.")
         ] = None,
@@ -122,9 +122,9 @@ def _without_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _written(found: Sequence[PastRun], form: Format, folder: Path, *, of: int) -> str:
+def _written(found: Sequence[PastRun], form: RunsFormat, folder: Path, *, of: int) -> str:
     """Return the list in a format; `of` is how many runs there are, looked for or not."""
-    if form is Format.JSON:
+    if form is RunsFormat.JSON:
         return json.dumps([run.model_dump(mode="json") for run in found], indent=1)
     if not found:
         return (

@@ -10,7 +10,7 @@ import typer
 from fabricbench.campaign.preparing import prepare_in
 from fabricbench.cli.arguments import BlocksOption, BudgetOption, NodesOption, SeedOption, refuse_without
 from fabricbench.cli.losses import losses_said
-from fabricbench.cli.output import Format, check_output, share_option, write_output
+from fabricbench.cli.output import OutputFormat, check_output, share_option, write_output
 from fabricbench.cli.run import measure
 
 
@@ -37,7 +37,7 @@ def register(app: typer.Typer) -> None:
         seed: SeedOption = None,
         margin: Annotated[str, typer.Option(help="Smallest relative difference that matters: 2% or 0.02.")] = "2%",
         confidence: Annotated[str, typer.Option(help="Confidence of intervals and verdicts: 0.95 or 95%.")] = "0.95",
-        form: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.TEXT,
+        form: Annotated[OutputFormat, typer.Option("--format", help="How to write it.")] = OutputFormat.TEXT,
         output: Annotated[Path | None, typer.Option("--output", "-o", help="A file instead of stdout.")] = None,
     ) -> None:
         """Compare a fabric with itself: exit with 1 if it differs from itself or its launches depend on each other, 5 if data lack.

@@ -14,7 +14,7 @@ from fabricbench.analysis.selfcheck import (
     SelfcheckResult,
 )
 from fabricbench.analysis.wording import percent
-from fabricbench.cli.output import Format, as_csv, as_json
+from fabricbench.cli.output import OutputFormat, as_csv, as_json
 from fabricbench.errors import GateFailed, Inconclusive
 from fabricbench.quantity import count
 from fabricbench.record.provenance import mark_words, origin_column, unproven_words
@@ -39,15 +39,15 @@ NAMED_AT_MOST = 3
 """Cells that a failure names, the worst; all are in the JSON."""
 
 
-def render(found: Selfcheck, form: Format) -> str:
+def render(found: Selfcheck, form: OutputFormat) -> str:
     """Return the self-check in a format; CSV holds the check of the method, JSON everything."""
-    if form is Format.JSON:
+    if form is OutputFormat.JSON:
         extra = {"wrong_trials": found.wrong_trials, "outcome": outcome(found), "failures": failures(found)}
         return as_json(found.model_dump(mode="json") | extra)
-    if form is Format.CSV:
+    if form is OutputFormat.CSV:
         rows = [one.model_dump(mode="json") | origin_column(one.fabric, found.marks) for one in found.results]
         return as_csv(rows, [*SelfcheckResult.model_fields, *(["origin"] if found.marks else [])])
-    write = as_markdown if form is Format.MARKDOWN else as_text
+    write = as_markdown if form is OutputFormat.MARKDOWN else as_text
     head = [outcome(found), *(f"  {failure}" for failure in failures(found))]
     parts = ["\n".join([*head, *mark_words(found.marks), *unproven_words(found.unproven)])]
     if found.plain:

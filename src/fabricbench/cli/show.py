@@ -35,7 +35,7 @@ MOST_NAMED = 4
 """Attempts that are named before it is said how many more there are."""
 
 
-class Format(StrEnum):
+class ShowFormat(StrEnum):
     """How `show` writes."""
 
     TEXT = "text"
@@ -56,7 +56,7 @@ def register(app: typer.Typer) -> None:
             ),
         ],
         format_: Annotated[
-            Format | None,
+            ShowFormat | None,
             typer.Option("--format", help="Default: text on a terminal, else csv. text is always the summary."),
         ] = None,
         summary: Annotated[
@@ -78,17 +78,17 @@ def register(app: typer.Typer) -> None:
         from fabricbench.record.store import Run  # noqa: PLC0415
 
         is_terminal = output is None and sys.stdout.isatty()
-        chosen = format_ or (Format.TEXT if is_terminal else Format.CSV)
-        if chosen is Format.PARQUET and is_terminal:
+        chosen = format_ or (ShowFormat.TEXT if is_terminal else ShowFormat.CSV)
+        if chosen is ShowFormat.PARQUET and is_terminal:
             raise UsageError("Parquet is binary and stdout is a terminal", hint="name a file: -o samples.parquet")
         run = Run.open(run_directory)
         account = account_of(run)
-        if chosen is not Format.TEXT:  # which begins with all of it
+        if chosen is not ShowFormat.TEXT:  # which begins with all of it
             say_losses((account,), (str(run_directory),))
             if run.missing or run.damaged:
                 say(_condition(run, account))
         with opened_output(output) as stream:
-            if chosen is Format.TEXT:
+            if chosen is ShowFormat.TEXT:
                 stream.write(printable(_text(run, account, summary_frame(run))).encode())
             elif summary:
                 _write(summary_frame(run), chosen, stream)
@@ -96,31 +96,31 @@ def register(app: typer.Typer) -> None:
                 _write_samples(run, chosen, stream)
 
 
-def _write(frame: pl.DataFrame, chosen: Format, stream: BinaryIO) -> None:
-    if chosen is Format.CSV:
+def _write(frame: pl.DataFrame, chosen: ShowFormat, stream: BinaryIO) -> None:
+    if chosen is ShowFormat.CSV:
         stream.write(frame.write_csv().encode())
-    elif chosen is Format.JSON:
+    elif chosen is ShowFormat.JSON:
         rows = ",\n".join(json.dumps(row) for row in frame.iter_rows(named=True))
         stream.write(f"[\n{rows}\n]\n".encode())
     else:
         frame.write_parquet(stream)
 
 
-def _write_samples(run: Run, chosen: Format, stream: BinaryIO) -> None:
+def _write_samples(run: Run, chosen: ShowFormat, stream: BinaryIO) -> None:
     """Write every sample, one launch in memory at a time."""
     import polars as pl  # noqa: PLC0415
 
     from fabricbench.record.export import SAMPLE_COLUMNS, sample_scans  # noqa: PLC0415
 
     scans = list(sample_scans(run)) or [pl.LazyFrame(schema=dict.fromkeys(SAMPLE_COLUMNS, pl.Null))]
-    if chosen is Format.PARQUET:
+    if chosen is ShowFormat.PARQUET:
         # By way of a file: polars reports a pipe that was closed on it as a bug of its own, now and then.
         with TemporaryDirectory() as folder:
             whole = Path(folder) / "samples.parquet"
             pl.concat(scans).sink_parquet(whole)
             with whole.open("rb") as file:
                 copyfileobj(file, stream)
-    elif chosen is Format.CSV:
+    elif chosen is ShowFormat.CSV:
         for number, scan in enumerate(scans):
             rows = BytesIO()  # polars hides a closed pipe and a full disk in errors of its own
             scan.collect().write_csv(rows, include_header=number == 0)

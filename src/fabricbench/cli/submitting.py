@@ -17,7 +17,7 @@ from fabricbench.errors import Interrupted, RunIncomplete, UsageError
 
 if TYPE_CHECKING:
     from fabricbench.campaign.preparing import Prepared
-    from fabricbench.campaign.submission import Order, SubmittedJob
+    from fabricbench.campaign.submission import JobRequest, SubmittedJob
 
 SubmitOption = Annotated[
     bool,
@@ -92,14 +92,14 @@ def prepare_for_job(campaign: str, testbed: str, *options: Any) -> Prepared:
     return prepare_in(Standing(given=read_testbed(path, is_for_job=True)), campaign, *options)
 
 
-def order_of(prepared: Prepared, command: tuple[str, ...], options: list[str] | None) -> Order:
+def order_of(prepared: Prepared, command: tuple[str, ...], options: list[str] | None) -> JobRequest:
     """Return what is to be submitted for a plan."""
-    from fabricbench.campaign.submission import Order, job_seconds  # noqa: PLC0415
+    from fabricbench.campaign.submission import JobRequest, job_seconds  # noqa: PLC0415
     from fabricbench.testbed.model import SlurmJob  # noqa: PLC0415
 
     testbed, plan = prepared.venue.testbed(), prepared.plan
     names = tuple(node.name for node in testbed.nodes)
-    return Order(
+    return JobRequest(
         command=command,
         folder=Path.cwd(),
         asked=testbed.slurm or SlurmJob(),
@@ -187,10 +187,10 @@ def resume_submitted(
 ) -> None:
     """Submit what is left of a run, on the nodes that it has, and wait for it. UsageError where it is no run of Slurm."""
     from fabricbench.campaign.run_directory import RunDirectory  # noqa: PLC0415
-    from fabricbench.campaign.submission import Order, Submission, job_seconds, read_submission, seconds_of_rest  # noqa: PLC0415
+    from fabricbench.campaign.submission import JobRequest, Submission, job_seconds, read_submission, seconds_of_rest  # noqa: PLC0415
     from fabricbench.campaign.trust import check_trust  # noqa: PLC0415
     from fabricbench.record.integrity import PLAN  # noqa: PLC0415
-    from fabricbench.testbed.model import Launcher, SlurmJob  # noqa: PLC0415
+    from fabricbench.testbed.model import LauncherKind, SlurmJob  # noqa: PLC0415
 
     run = RunDirectory(directory)
     before = read_submission(directory)
@@ -203,12 +203,12 @@ def resume_submitted(
     stored = run.read_plan()
     check_trust(run, stored, is_trusted=is_trusted)
     testbed = stored.place.testbed()
-    if testbed.launcher is not Launcher.SLURM:
+    if testbed.launcher is not LauncherKind.SLURM:
         raise UsageError(
             f'--submit needs a testbed with launcher = "slurm", and that of {directory} has "{testbed.launcher}"',
             hint="leave --submit out",
         )
-    order = Order(
+    order = JobRequest(
         command=command,
         folder=Path.cwd(),
         asked=testbed.slurm or SlurmJob(),
@@ -219,7 +219,7 @@ def resume_submitted(
     _submit(directory, order, before or Submission(command=stored.command[1:]))
 
 
-def _submit(directory: Path, order: Order, submission: Any) -> None:
+def _submit(directory: Path, order: JobRequest, submission: Any) -> None:
     from fabricbench.campaign.submission import submit_order  # noqa: PLC0415
 
     job = submit_order(directory, order, submission)

@@ -15,10 +15,10 @@ from fabricbench.cli.output import check_output, output_width, say, write_output
 from fabricbench.cli.progress import RunProgress
 from fabricbench.errors import UsageError
 from fabricbench.quantity import count
-from fabricbench.testbed.model import Launcher
+from fabricbench.testbed.model import LauncherKind
 
 if TYPE_CHECKING:
-    from fabricbench.campaign.discovering import Wanted
+    from fabricbench.campaign.discovering import AskedHosts
 
 testbed_app = typer.Typer(
     name="testbed",
@@ -131,9 +131,9 @@ def _check_new(output: Path | None) -> None:
 
 def _wanted(
     hosts: list[str], lab: str | None, launcher: str | None, reach: str | None, name: str | None, *, is_slurm: bool
-) -> Wanted:
+) -> AskedHosts:
     """Return which hosts the options ask for, and how they are reached; UsageError where they contradict each other."""
-    from fabricbench.campaign.discovering import Wanted, wanted_lab  # noqa: PLC0415 - keeps the start of the program fast
+    from fabricbench.campaign.discovering import AskedHosts, wanted_lab  # noqa: PLC0415 - keeps the start of the program fast
     from fabricbench.testbed.allocation import allocated_nodes  # noqa: PLC0415
     from fabricbench.testbed.reading import expand_nodes  # noqa: PLC0415
 
@@ -144,7 +144,7 @@ def _wanted(
         )
     if lab is not None:
         return wanted_lab(lab, name)
-    if launcher not in (None, Launcher.SSH, Launcher.SLURM) or (is_slurm and launcher == Launcher.SSH):
+    if launcher not in (None, LauncherKind.SSH, LauncherKind.SLURM) or (is_slurm and launcher == LauncherKind.SSH):
         raise UsageError(f"--launcher {launcher} does not fit", hint="write ssh or slurm; --slurm is always slurm")
     try:
         names = tuple(dict.fromkeys(node for one in hosts for node in expand_nodes(one)))
@@ -152,9 +152,9 @@ def _wanted(
     except ValueError as error:
         raise UsageError(f"--hosts or --reach: {error}", hint="write --hosts 'node[001-004]'") from None
     names = names or allocated_nodes()
-    return Wanted(
+    return AskedHosts(
         hosts=names,
-        launcher=Launcher.SLURM if is_slurm else Launcher(launcher or Launcher.SSH),
+        launcher=LauncherKind.SLURM if is_slurm else LauncherKind(launcher or LauncherKind.SSH),
         name=name or f"cluster-of-{len(names)}",
         reach=tokens,
         is_allocated=is_slurm,

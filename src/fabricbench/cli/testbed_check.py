@@ -27,8 +27,8 @@ from fabricbench.record.integrity import MANIFEST
 from fabricbench.record.provenance import Proof
 from fabricbench.record.store import Run
 from fabricbench.table import table
-from fabricbench.testbed.model import Fabric, Launcher, Testbed
-from fabricbench.testbed.preflight_result import Finding, Preflight, Severity, told
+from fabricbench.testbed.model import Fabric, LauncherKind, Testbed
+from fabricbench.testbed.preflight_result import Finding, FindingSeverity, Preflight, told
 from fabricbench.testbed.wire import Wire
 
 
@@ -52,12 +52,12 @@ class CheckedTestbed(Model):
     @property
     def errors(self) -> tuple[Finding, ...]:
         """What keeps the testbed from being as its file says."""
-        return tuple(one for one in self.findings if one.severity is Severity.ERROR)
+        return tuple(one for one in self.findings if one.severity is FindingSeverity.ERROR)
 
     @property
     def warnings(self) -> tuple[Finding, ...]:
         """What to know, which is no reason to refuse it."""
-        return tuple(one for one in self.findings if one.severity is Severity.WARNING)
+        return tuple(one for one in self.findings if one.severity is FindingSeverity.WARNING)
 
 
 def check_testbed(place: Standing, output: Path | None) -> CheckedTestbed:
@@ -81,7 +81,7 @@ def check_testbed(place: Standing, output: Path | None) -> CheckedTestbed:
         preflight=looked.preflight,
         clocks=_clocks(looked),
         fabrics=tuple(_with_left_out(fabrics.get(one.name), one.name, looked) for one in looked.testbed.fabrics),
-        findings=tuple(sorted(findings, key=lambda one: one.severity is not Severity.ERROR)),
+        findings=tuple(sorted(findings, key=lambda one: one.severity is not FindingSeverity.ERROR)),
     )
 
 
@@ -116,7 +116,7 @@ def find_place(text: str) -> Standing:
             f"{text} is built for a run as its fabrics say: there is nothing to check",
             hint="start a lab (`fabricbench lab up NAME`) and check lab:NAME, or give a testbed file",
         )
-    if venue.given.launcher is Launcher.LOCAL or len(venue.given.nodes) < 2:
+    if venue.given.launcher is LauncherKind.LOCAL or len(venue.given.nodes) < 2:
         raise UsageError(
             f"{text} has one node: there are no pairs to check", hint="`fabricbench doctor` looks at this machine"
         )

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fabricbench.analysis.findings.trend import Trend
 
 
-class Format(StrEnum):
+class TrendFormat(StrEnum):
     """How `trend` writes."""
 
     TEXT = "text"
@@ -60,7 +60,7 @@ def register(app: typer.Typer) -> None:
         since: SinceOption = None,
         until: UntilOption = None,
         confidence: Annotated[str, typer.Option(help="Confidence of intervals and changes: 0.95 or 95%.")] = "0.95",
-        form: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.TEXT,
+        form: Annotated[TrendFormat, typer.Option("--format", help="How to write it.")] = TrendFormat.TEXT,
         output: Annotated[
             Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of stdout.")
         ] = None,
@@ -99,17 +99,17 @@ def wanted_by(tests: Sequence[str], fabrics: Sequence[str]) -> Callable[[str, Ce
     return is_wanted
 
 
-def render(trend: Trend, form: Format, *, shows_all: bool) -> str:
+def render(trend: Trend, form: TrendFormat, *, shows_all: bool) -> str:
     """Return the trend in a format; text and Markdown have the runs of tests that changed, or of all that are shown."""
-    if form is Format.JSON:
+    if form is TrendFormat.JSON:
         return trend.model_dump_json(indent=2)
-    if form is Format.HTML:
+    if form is TrendFormat.HTML:
         from fabricbench.report.html.trend import render_trend  # noqa: PLC0415
 
         return render_trend(trend)
     from fabricbench.report import trend as words  # noqa: PLC0415
 
-    is_markdown = form is Format.MARKDOWN
+    is_markdown = form is TrendFormat.MARKDOWN
     written: Callable[[Table], str] = as_markdown if is_markdown else as_text
     quoted: Callable[[str], str] = markdown_text if is_markdown else str
     lines = [quoted(words.headline(trend))]

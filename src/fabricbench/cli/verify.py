@@ -20,7 +20,7 @@ MOST_LISTED = 20
 """Files without a hash that the text names before it says how many more there are; JSON has all."""
 
 
-class Format(StrEnum):
+class VerifyFormat(StrEnum):
     """How `verify` writes."""
 
     TEXT = "text"
@@ -33,7 +33,7 @@ def register(app: typer.Typer) -> None:
     @app.command()
     def verify(
         run_directory: Annotated[Path, typer.Argument(metavar="RUNDIR", help="A run directory, finished or not.")],
-        form: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.TEXT,
+        form: Annotated[VerifyFormat, typer.Option("--format", help="How to write it.")] = VerifyFormat.TEXT,
         output: Annotated[
             Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of stdout.")
         ] = None,
@@ -49,7 +49,7 @@ def register(app: typer.Typer) -> None:
         from fabricbench.record.verification import verify as verify_run  # noqa: PLC0415 - keeps the start of the program fast
 
         found = verify_run(run_directory)
-        write_output((found.model_dump_json(indent=2) if form is Format.JSON else _text(found)) + "\n", output)
+        write_output((found.model_dump_json(indent=2) if form is VerifyFormat.JSON else _text(found)) + "\n", output)
         _conclude(found)
 
 
@@ -88,23 +88,23 @@ def _remedy(found: Verification) -> str:
 
 def _conclude(found: Verification) -> None:
     """Raise what the exit code says; the gravest first."""
-    from fabricbench.record.verification import Verdict  # noqa: PLC0415
+    from fabricbench.record.verification import RunVerdict  # noqa: PLC0415
 
     match found.verdict:
-        case Verdict.ALTERED:
+        case RunVerdict.ALTERED:
             raise GateFailed(
                 f"not as they were written: {count(len(found.altered), 'file')} in {found.run_directory}",
                 hint=_remedy(found),
             )
-        case Verdict.CANNOT_TELL:
+        case RunVerdict.CANNOT_TELL:
             raise Inconclusive(
                 f"cannot tell: no hashes of {count(len(found.without_hash), 'file')} in {found.run_directory} were written down",
                 hint="runs of earlier versions have none, and the journal has none of what was edited out of it",
             )
-        case Verdict.INCOMPLETE:
+        case RunVerdict.INCOMPLETE:
             raise RunIncomplete(
                 f"nothing is altered, but missing: {count(len(found.missing), 'planned launch')}",
                 hint="`fabricbench resume` measures them",
             )
-        case Verdict.WHOLE:
+        case RunVerdict.WHOLE:
             return

@@ -12,7 +12,7 @@ import numpy as np
 
 from fabricbench.errors import UsageError
 from fabricbench.exchange.imported import CellParameters, ImportedCell
-from fabricbench.exchange.sources import Source
+from fabricbench.exchange.sources import ImportedText
 from fabricbench.model import Layer, Metric, Pattern, Receive
 from fabricbench.patterns import metric_of
 from fabricbench.record.launch import cells_parquet
@@ -35,7 +35,7 @@ WAITING = {Layer.MPI: Receive.LIBRARY, Layer.RDMA: Receive.POLLING}
 """How programs wait over a layer unless they are told otherwise, of which their texts say nothing."""
 
 
-def record_of_tests(launch: PlannedLaunch, sources: Sequence[Source]) -> Record:
+def record_of_tests(launch: PlannedLaunch, sources: Sequence[ImportedText]) -> Record:
     """Return the record of a launch, given its texts; UsageError where one has a test twice, or a value that no run can hold."""
     started = next((one.imported.started_unix_ns for one in sources if one.imported.started_unix_ns), None) or 0
     mpi = next((one.imported.mpi_library for one in sources if one.imported.mpi_library), "not told")
@@ -63,7 +63,7 @@ def record_of_tests(launch: PlannedLaunch, sources: Sequence[Source]) -> Record:
     )
 
 
-def _ranks_of(results: Sequence[tuple[Source, ImportedCell]]) -> tuple[RankInfo, ...]:
+def _ranks_of(results: Sequence[tuple[ImportedText, ImportedCell]]) -> tuple[RankInfo, ...]:
     """Return the hosts of a launch's ranks, as its matrices tell; none without any. UsageError where two tell other hosts."""
     told = {cell.hosts: source.path for source, cell in results if cell.hosts}
     if len(told) > 1:
@@ -76,7 +76,7 @@ def _ranks_of(results: Sequence[tuple[Source, ImportedCell]]) -> tuple[RankInfo,
     return tuple(RankInfo(rank=rank, host=host, pid=0, cpus=()) for rank, host in enumerate(hosts))
 
 
-def _cell(number: int, source: Source, cell: ImportedCell) -> CellRecord:
+def _cell(number: int, source: ImportedText, cell: ImportedCell) -> CellRecord:
     layer, message_bytes = cell.layer, cell.message_bytes
     assert layer is not None  # noqa: S101 - `_completed` saw to it
     assert message_bytes is not None  # noqa: S101

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fabricbench.exchange.imported import Imported, ImportedLoad
-from fabricbench.exchange.rows import Line, Number, Reading, RowError, lines_of, read_number, read_whole
+from fabricbench.exchange.rows import PrintedNumber, RowError, TextLine, TextReading, lines_of, read_number, read_whole
 from fabricbench.record.import_notes import ImportNoteKind
 from fabricbench.record.provenance import BY
-from fabricbench.record.workload_cells import Figure, Measures
+from fabricbench.record.workload_cells import FigureOfMerit, Measures
 
 NAME = "gpcnet"
 TITLE = "GPCNeT"
@@ -40,9 +40,9 @@ MEAN, TAIL = "Avg", "99%"
 STATISTICS: Mapping[str, str] = {MEAN: "mean", TAIL: "p99"}
 DECIMALS = 1
 
-LATENCY = Figure(name="latency", unit="s", better="lower", told_in="us", measures=Measures.NETWORK)
-BANDWIDTH = Figure(name="bandwidth", unit="MiB/s/rank", better="higher", measures=Measures.NETWORK)
-UNITS: Mapping[str, tuple[Figure, float]] = {"usec": (LATENCY, 1e-6), "MiB/s/rank": (BANDWIDTH, 1.0)}
+LATENCY = FigureOfMerit(name="latency", unit="s", better="lower", told_in="us", measures=Measures.NETWORK)
+BANDWIDTH = FigureOfMerit(name="bandwidth", unit="MiB/s/rank", better="higher", measures=Measures.NETWORK)
+UNITS: Mapping[str, tuple[FigureOfMerit, float]] = {"usec": (LATENCY, 1e-6), "MiB/s/rank": (BANDWIDTH, 1.0)}
 """By the unit of a row: the figure, and how much of its unit one is."""
 TESTS = (
     "RR Two-sided Lat",
@@ -60,7 +60,7 @@ TESTS = (
 class _Row:
     """A row: the test with its size, and what stands in each column of its table."""
 
-    line: Line
+    line: TextLine
     name: str
     size: int
     fields: Mapping[str, str]
@@ -75,7 +75,7 @@ class _Row:
         """The unit of its numbers."""
         return self.fields.get("Units", "")
 
-    def number(self, column: str) -> Number:
+    def number(self, column: str) -> PrintedNumber:
         """Return a number of it; RowError where it is none."""
         return read_number(self.fields.get(column, ""), f"{column} of {self.title}", DECIMALS)
 
@@ -84,7 +84,7 @@ class _Row:
 class _Run:
     """One start of the program: its head, and the rows of each kind of table; `kind` and `names` are the table's that is read."""
 
-    head: Line
+    head: TextLine
     version: str
     is_load: bool
     ranks: int | None = None
@@ -94,7 +94,7 @@ class _Run:
     names: tuple[str, ...] = ()
     width: int = 0
 
-    def take(self, line: Line, found: Reading) -> None:
+    def take(self, line: TextLine, found: TextReading) -> None:
         """Read one line."""
         text = line.text
         if of_ranks := RANKS.fullmatch(text):
@@ -131,7 +131,7 @@ def is_it(text: str) -> bool:
 
 def read(text: str) -> Imported:
     """Return the results of each run of a text."""
-    found, versions = Reading(), []
+    found, versions = TextReading(), []
     loads: list[ImportedLoad] = []
     for run in _runs(text, found):
         versions.append(run.version)
@@ -147,7 +147,7 @@ def read(text: str) -> Imported:
     )
 
 
-def _runs(text: str, found: Reading) -> list[_Run]:
+def _runs(text: str, found: TextReading) -> list[_Run]:
     """Return the runs of a text."""
     runs: list[_Run] = []
     for line in lines_of(text):
@@ -166,7 +166,7 @@ def _kind(title: re.Match[str]) -> str:
     return KEY if "Key Results" in title["more"] else CONGESTED
 
 
-def _row(line: Line, names: Sequence[str], width: int) -> _Row:
+def _row(line: TextLine, names: Sequence[str], width: int) -> _Row:
     row = ROW.fullmatch(line.text)
     if row is None or len(line.text) != width:
         raise RowError("it has not the shape of a row")
@@ -176,7 +176,7 @@ def _row(line: Line, names: Sequence[str], width: int) -> _Row:
     return _Row(line, row["name"], read_whole(row["bytes"], "the size"), dict(zip(names[1:], fields, strict=True)))
 
 
-def _loads(run: _Run, found: Reading) -> Iterator[ImportedLoad]:
+def _loads(run: _Run, found: TextReading) -> Iterator[ImportedLoad]:
     """Yield the figures of a run whose rows agree with each other."""
     if run.ranks is None or run.nodes is None:
         found.note(ImportNoteKind.DAMAGED, run.head, why="no line below it tells its ranks and nodes")
@@ -223,7 +223,7 @@ def _load(run: _Run, kind: str, row: _Row, column: str) -> ImportedLoad:
     )
 
 
-def _denied(run: _Run, found: Reading) -> set[tuple[str, str]]:
+def _denied(run: _Run, found: TextReading) -> set[tuple[str, str]]:
     """Return the tests and columns whose impact factor is not the ratio of their values in both tables; each is noted."""
     of_kind = {kind: {row.title: row for row in run.rows.get(kind, ())} for kind in (ISOLATED, CONGESTED)}
     denied: set[tuple[str, str]] = set()

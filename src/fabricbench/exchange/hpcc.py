@@ -14,17 +14,17 @@ from fabricbench.exchange.imported import CellParameters, Imported, ImportedCell
 from fabricbench.exchange.rows import (
     NS_OF_HALF_US,
     SECOND_NS,
-    Line,
-    Number,
-    Reading,
+    PrintedNumber,
     RowError,
+    TextLine,
+    TextReading,
     lines_of,
     read_number,
     read_whole,
 )
 from fabricbench.model import Layer, Pattern
 from fabricbench.record.provenance import BY
-from fabricbench.record.workload_cells import Figure, Measures
+from fabricbench.record.workload_cells import FigureOfMerit, Measures
 from fabricbench.workload.hpl import RATE
 
 NAME = "hpcc"
@@ -37,26 +37,30 @@ TIME = re.compile(r"^Current time \((?P<seconds>\d{1,11})\) is ", re.MULTILINE)
 LATENCIES = tuple(f"{which}PingPongLatency_usec" for which in ("Min", "Avg", "Max"))
 LATENCY_BYTES = 8
 
-PTRANS = Figure(name="PTRANS", unit="GB/s", better="higher", measures=Measures.WORK_RATE)
-FFT = Figure(name="MPIFFT", unit="Gflop/s", better="higher", measures=Measures.WORK_RATE)
-UPDATES = Figure(name="MPIRandomAccess", unit="GUP/s", better="higher", measures=Measures.WORK_RATE)
+PTRANS = FigureOfMerit(name="PTRANS", unit="GB/s", better="higher", measures=Measures.WORK_RATE)
+FFT = FigureOfMerit(name="MPIFFT", unit="Gflop/s", better="higher", measures=Measures.WORK_RATE)
+UPDATES = FigureOfMerit(name="MPIRandomAccess", unit="GUP/s", better="higher", measures=Measures.WORK_RATE)
 
-RINGS: Mapping[str, tuple[str, float, Figure]] = {
+RINGS: Mapping[str, tuple[str, float, FigureOfMerit]] = {
     "NaturallyOrderedRingLatency_usec": (
         "natural ring latency",
         1e-6,
-        Figure(name="latency", unit="s", better="lower"),
+        FigureOfMerit(name="latency", unit="s", better="lower"),
     ),
-    "RandomlyOrderedRingLatency_usec": ("random ring latency", 1e-6, Figure(name="latency", unit="s", better="lower")),
+    "RandomlyOrderedRingLatency_usec": (
+        "random ring latency",
+        1e-6,
+        FigureOfMerit(name="latency", unit="s", better="lower"),
+    ),
     "NaturallyOrderedRingBandwidth_GBytes": (
         "natural ring bandwidth",
         1.0,
-        Figure(name="bandwidth", unit="GB/s", better="higher"),
+        FigureOfMerit(name="bandwidth", unit="GB/s", better="higher"),
     ),
     "RandomlyOrderedRingBandwidth_GBytes": (
         "random ring bandwidth",
         1.0,
-        Figure(name="bandwidth", unit="GB/s", better="higher"),
+        FigureOfMerit(name="bandwidth", unit="GB/s", better="higher"),
     ),
 }
 """What each is called here, in how many of the figure's unit it is told, and the figure."""
@@ -72,7 +76,7 @@ def is_it(text: str) -> bool:
 
 def read(text: str) -> Imported:
     """Return the results of each summary of a text; ValueError where there is none."""
-    found, versions = Reading(), []
+    found, versions = TextReading(), []
     loads: list[ImportedLoad] = []
     summaries = list(_summaries(text))
     if not summaries:
@@ -97,9 +101,9 @@ def read(text: str) -> Imported:
     )
 
 
-def _summaries(text: str) -> Iterator[tuple[Line, Values]]:
+def _summaries(text: str) -> Iterator[tuple[TextLine, Values]]:
     """Yield each whole summary and the line that it begins with."""
-    begin: Line | None = None
+    begin: TextLine | None = None
     values: dict[str, str] = {}
     for line in lines_of(text):
         if line.text == BEGIN:
@@ -112,7 +116,7 @@ def _summaries(text: str) -> Iterator[tuple[Line, Values]]:
             values.setdefault(name, value)
 
 
-def _number(values: Values, name: str, scale: float = 1.0) -> Number:
+def _number(values: Values, name: str, scale: float = 1.0) -> PrintedNumber:
     if name not in values:
         raise RowError(f"its summary has no {name}")
     return read_number(values[name], name).times(scale)
@@ -126,7 +130,7 @@ def _round_trip(values: Values, ranks: int) -> ImportedCell:
     return ImportedCell(Pattern.PAIRS, LATENCY_BYTES, (result.value,), result.step, Layer.MPI, ranks)
 
 
-def _loads(begin: Line, values: Values, ranks: int, found: Reading) -> Iterator[ImportedLoad]:
+def _loads(begin: TextLine, values: Values, ranks: int, found: TextReading) -> Iterator[ImportedLoad]:
     """Yield what it did, one by one; what the summary does not tell, as of a test that was left out, is noted."""
     with found.row(begin):
         yield _linpack(values)

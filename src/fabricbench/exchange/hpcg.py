@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from fabricbench.exchange.imported import Imported, ImportedLoad
-from fabricbench.exchange.rows import Line, Reading, RowError, lines_of, read_number, read_whole
+from fabricbench.exchange.rows import RowError, TextLine, TextReading, lines_of, read_number, read_whole
 from fabricbench.record.import_notes import ImportNoteKind
 from fabricbench.record.provenance import BY
 from fabricbench.workload.hpcg import RATE
@@ -40,7 +40,7 @@ def is_it(text: str) -> bool:
 
 def read(text: str) -> Imported:
     """Return a load for each result of the text, each of which begins with the same line."""
-    found, loads, versions = Reading(), [], []
+    found, loads, versions = TextReading(), [], []
     for head, values in _results(text):
         versions.append(values.get("version", "of unknown version"))
         with found.row(head):
@@ -59,9 +59,9 @@ def read(text: str) -> Imported:
     )
 
 
-def _results(text: str) -> Iterator[tuple[Line, Values]]:
+def _results(text: str) -> Iterator[tuple[TextLine, Values]]:
     """Yield the line that a result begins with, and its values. Of the last line without an end some digits may be missing."""
-    head: Line | None = None
+    head: TextLine | None = None
     values: dict[str, str] = {}
     for line in lines_of(text):
         if line.text.strip() == HEAD:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from fabricbench.exchange.imported import Imported, ImportedLoad
-from fabricbench.exchange.rows import CTIME, Line, Reading, RowError, lines_of, read_number, read_whole, unix_ns
+from fabricbench.exchange.rows import CTIME, RowError, TextLine, TextReading, lines_of, read_number, read_whole, unix_ns
 from fabricbench.record.import_notes import ImportNoteKind
 from fabricbench.record.provenance import BY
 from fabricbench.workload.hpl import RATE
@@ -38,7 +38,7 @@ def is_it(text: str) -> bool:
 
 def read(text: str) -> Imported:
     """Return a load for each row."""
-    found, loads = Reading(), []
+    found, loads = TextReading(), []
     lines = lines_of(text)
     versions = [head["version"] for line in lines if (head := HEAD.match(line.text)) is not None]
     for place, line in enumerate(lines):
@@ -56,7 +56,7 @@ def read(text: str) -> Imported:
     )
 
 
-def _load(line: Line, below: Sequence[Line], found: Reading) -> ImportedLoad:
+def _load(line: TextLine, below: Sequence[TextLine], found: TextReading) -> ImportedLoad:
     row = ROW.fullmatch(line.text)
     if row is None:
         raise RowError("it has not the columns of a result: T/V, N, NB, P, Q, Time, Gflops")
@@ -83,7 +83,7 @@ def _load(line: Line, below: Sequence[Line], found: Reading) -> ImportedLoad:
     )
 
 
-def _of_row(below: Sequence[Line]) -> Iterator[Line]:
+def _of_row(below: Sequence[TextLine]) -> Iterator[TextLine]:
     """Yield the lines below a row that are its own: those above the next one."""
     for line in below:
         if MEANT_AS_ROW.match(line.text) or END.match(line.text):
@@ -91,7 +91,7 @@ def _of_row(below: Sequence[Line]) -> Iterator[Line]:
         yield line
 
 
-def _verdict(below: Sequence[Line]) -> str | None:
+def _verdict(below: Sequence[TextLine]) -> str | None:
     """Return what the checks of a row say; a failed one is the last word."""
     verdicts = [check["verdict"] for line in _of_row(below) if (check := RESIDUAL.match(line.text))]
     return "FAILED" if "FAILED" in verdicts else next(iter(verdicts), None)

@@ -20,11 +20,11 @@ from fabricbench.exchange.rows import (
     NS_OF_HALF_US,
     NS_OF_US,
     Checked,
-    Line,
-    Reading,
+    PrintedTable,
     Row,
     RowError,
-    Table,
+    TextLine,
+    TextReading,
     growing,
     lines_of,
     once_each,
@@ -114,7 +114,7 @@ OF_OTHER_SOURCE = re.compile(r"(PingPong|PingPing)(AnySource|SpecificSource)")
 
 
 @dataclass
-class _Table(Table):
+class _Table(PrintedTable):
     """A table, of which benchmark it is and on how many ranks."""
 
     title: str = ""
@@ -126,7 +126,7 @@ class _Table(Table):
 class _Text:
     """Where the reading of a text stands: what the lines before said that holds for the next table."""
 
-    found: Reading = field(default_factory=Reading)
+    found: TextReading = field(default_factory=TextReading)
     tables: list[_Table] = field(default_factory=list)
     table: _Table | None = None
     title: str = ""
@@ -135,7 +135,7 @@ class _Text:
     is_other: bool = False
     datatype: str = ""
 
-    def take(self, line: Line) -> None:
+    def take(self, line: TextLine) -> None:
         """Read one line."""
         text = line.text
         if benchmark := BENCHMARK.match(text):
@@ -158,7 +158,7 @@ class _Text:
         elif self.table is None and re.match(r"\s*\d+ +\d", text):
             self.found.note(ImportNoteKind.DAMAGED, line, why="no line above it says which test it is of")
 
-    def _begin(self, line: Line) -> None:
+    def _begin(self, line: TextLine) -> None:
         title, self.title, self.last_title = self.title, "", self.title
         if not title:
             self.found.note(ImportNoteKind.STRAY, line)
@@ -218,7 +218,7 @@ def _test(title: str) -> Test:
     return Test(known.pattern, known.columns, known.scale, known.messages, (("source", other[2]),))
 
 
-def _cell(table: _Table, test: Test, _: Line, row: Row) -> ImportedCell:
+def _cell(table: _Table, test: Test, _: TextLine, row: Row) -> ImportedCell:
     size = read_whole(row[SIZE], "the size") if SIZE in row else 0
     read_whole(row.get("#repetitions", "?"), "the number of repetitions")
     if size == 0 and SIZE in row and test.pattern is not Pattern.PINGPONG:
@@ -260,7 +260,7 @@ def _check_mean(times: Mapping[str, float], ranks: int) -> None:
 ORDERED = ("t_min[usec]", "t_avg[usec]", "t_max[usec]")
 
 
-def _check_rates(tables: list[_Table], found: Reading) -> None:
+def _check_rates(tables: list[_Table], found: TextReading) -> None:
     """Prove what a megabyte is by all rows that have a rate, and leave out those whose numbers contradict each other."""
     checked = [one for table in tables for line, row in table.rows if (one := _checked(table, line, row)) is not None]
     unit, wrong = proven_unit(checked)
@@ -275,7 +275,7 @@ def _check_rates(tables: list[_Table], found: Reading) -> None:
         )
 
 
-def _checked(table: _Table, line: Line, row: Row) -> Checked | None:
+def _checked(table: _Table, line: TextLine, row: Row) -> Checked | None:
     """Return a row's rate beside its size and its time, or beside its messages a second; None where it has no such numbers."""
     test = _test(table.title)
     try:

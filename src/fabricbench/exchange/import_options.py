@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from fabricbench.errors import UsageError
 from fabricbench.exchange.imported import ImportedCell
-from fabricbench.exchange.sources import Source
+from fabricbench.exchange.sources import ImportedText
 from fabricbench.model import Layer, Pattern
 from fabricbench.patterns import PATTERNS
 
@@ -30,7 +30,7 @@ NOUNS = {"layer": "layer", "ranks": "number of ranks", "message_bytes": "message
 """What is left open by texts, by its name in `ImportOptions`."""
 
 
-def completed(source: Source, options: ImportOptions) -> Source:
+def completed(source: ImportedText, options: ImportOptions) -> ImportedText:
     """Return a text completed by the options; UsageError where it leaves something open that no option gives."""
     imported = source.imported
     cells = tuple(_completed(source.path, cell, options) for cell in imported.cells)
@@ -73,7 +73,7 @@ class _Answer:
     is_choice: bool = True
 
 
-def check_options(options: ImportOptions, sources: Sequence[Source]) -> list[str]:
+def check_options(options: ImportOptions, sources: Sequence[ImportedText]) -> list[str]:
     """Return a warning for each option that contradicts some of the texts and completes others; the texts win.
 
     UsageError for an option that completes no text and contradicts one, or that no text has a use for.
@@ -109,7 +109,7 @@ def _words(answer: _Answer) -> str:
     return f"{answer.path} tells {answer.value} of its {answer.test}"
 
 
-def _answers(name: str, sources: Iterable[Source]) -> Iterator[_Answer]:
+def _answers(name: str, sources: Iterable[ImportedText]) -> Iterator[_Answer]:
     for source in sources:
         for cell in source.imported.cells:
             yield _Answer(source.path, cell.pattern.value, getattr(cell, name), _has_choice(name, cell.pattern))

@@ -16,10 +16,10 @@ from fabricbench.exchange.imported import CellParameters, Imported, ImportedCell
 from fabricbench.exchange.rows import (
     EXACT,
     BelowLastDigitError,
-    Line,
-    Number,
-    Reading,
+    PrintedNumber,
     RowError,
+    TextLine,
+    TextReading,
     lines_of,
     read_number,
     read_whole,
@@ -47,7 +47,7 @@ def is_it(text: str) -> bool:
 
 def read(text: str) -> Imported:
     """Return the throughput of each test; ValueError where JSON is not whole or tells an error."""
-    found = Reading()
+    found = TextReading()
     versions: list[str] = []
     started: list[int] = []
     if IS_JSON.match(text):
@@ -113,7 +113,7 @@ def _at(document: Any, *names: str) -> Any:
     return document
 
 
-def _read_document(document: Object, found: Reading) -> None:
+def _read_document(document: Object, found: TextReading) -> None:
     error = _at(document, "error")
     if error:
         raise ValueError(f"its test failed: {str(error)[:200]!r}")
@@ -135,7 +135,7 @@ def _read_document(document: Object, found: Reading) -> None:
         raise ValueError(f"no throughput can be read from it: {why}") from None
 
 
-def _rates(document: Object, found: Reading, *, is_both: bool) -> list[Number]:
+def _rates(document: Object, found: TextReading, *, is_both: bool) -> list[PrintedNumber]:
     """Return what arrived in each direction; RowError where a direction is missing."""
     sums = [_at(document, "end", name) for name in ("sum_received", "sum_received_bidir_reverse")]
     whole = [one for one in sums if isinstance(one, dict)]
@@ -156,7 +156,7 @@ def _rates(document: Object, found: Reading, *, is_both: bool) -> list[Number]:
 class _Amount:
     """What one end counted: bytes, and as it was printed."""
 
-    size: Number
+    size: PrintedNumber
     printed: str
 
     @staticmethod
@@ -183,7 +183,7 @@ def _parameters(streams: str, *, is_reverse: bool) -> CellParameters:
     return (*flows, ("direction", "reverse")) if is_reverse else flows
 
 
-def _rate(one: Mapping[str, Any]) -> Number:
+def _rate(one: Mapping[str, Any]) -> PrintedNumber:
     """Return a sum's rate, which its bytes and seconds must give."""
     rate = read_number(str(one.get("bits_per_second")), "bits_per_second")
     moved, seconds = (read_number(str(one.get(name)), name) for name in ("bytes", "seconds"))
@@ -192,7 +192,7 @@ def _rate(one: Mapping[str, Any]) -> Number:
     return rate
 
 
-def _sent(one: Any, found: Reading) -> Number:
+def _sent(one: Any, found: TextReading) -> PrintedNumber:
     """Return the rate of UDP before 3.11, which has one sum: what was sent, from which what was lost is taken here."""
     if not isinstance(one, dict):
         raise RowError("it has no sum of what was received")
@@ -225,8 +225,8 @@ DECIMAL = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 class _Total:
     """What arrived in all: its line, rate and amount."""
 
-    line: Line
-    rate: Number
+    line: TextLine
+    rate: PrintedNumber
     amount: _Amount
 
 
@@ -234,7 +234,7 @@ class _Total:
 class _Test:
     """What the text says of one test."""
 
-    begin: Line | None = None
+    begin: TextLine | None = None
     layer: Layer | None = None
     size: int | None = None
     is_reverse: bool = False
@@ -246,7 +246,7 @@ class _Test:
     """The same: what was sent, where that was told."""
 
 
-def _read_text(lines: Sequence[Line], found: Reading) -> list[str]:
+def _read_text(lines: Sequence[TextLine], found: TextReading) -> list[str]:
     """Read all tests of a text and return the versions that it names."""
     versions, tests = [], [_Test()]
     for line in lines:
@@ -272,7 +272,7 @@ def _read_text(lines: Sequence[Line], found: Reading) -> list[str]:
     return versions
 
 
-def _take_total(line: Line, test: _Test, found: Reading) -> None:
+def _take_total(line: TextLine, test: _Test, found: TextReading) -> None:
     total = TOTAL.fullmatch(line.text)
     if total is None:
         if MEANT_AS_TOTAL.match(line.text):
@@ -284,7 +284,7 @@ def _take_total(line: Line, test: _Test, found: Reading) -> None:
         _keep_total(line, total, test)
 
 
-def _keep_total(line: Line, total: re.Match[str], test: _Test) -> None:
+def _keep_total(line: TextLine, total: re.Match[str], test: _Test) -> None:
     role = total["role"] or ""
     try:
         amount = _Amount.read(total["moved"], total["moved_unit"])
@@ -298,7 +298,7 @@ def _keep_total(line: Line, total: re.Match[str], test: _Test) -> None:
         test.received.setdefault(role, {})[total["id"]] = _Total(line, _total_rate(total), amount)
 
 
-def _total_rate(total: re.Match[str]) -> Number:
+def _total_rate(total: re.Match[str]) -> PrintedNumber:
     """Return a total's rate in bit/s, which its amount and its time must give."""
     unit = total["unit"]
     scale = DECIMAL[unit.removesuffix("bits")] if unit.endswith("bits") else 8.0 * BINARY[unit.removesuffix("Bytes")]
@@ -313,7 +313,7 @@ def _total_rate(total: re.Match[str]) -> Number:
     return rate
 
 
-def _finish(test: _Test, found: Reading) -> None:
+def _finish(test: _Test, found: TextReading) -> None:
     """Make a cell of a test's totals: of all streams, and of both directions where there are two."""
     if not test.received:
         if test.begin is not None:

@@ -17,7 +17,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 NOT_IN_XML = re.compile(r"[^\t\n\r\x20-\uD7FF\uE000-\uFFFD\U00010000-\U0010FFFF]")
 
 
-class Outcome(StrEnum):
+class TestOutcome(StrEnum):
     """How a case ended that did not pass: judged and failed, could not be judged, or there was nothing to judge it by."""
 
     FAILURE = "failure"
@@ -33,7 +33,7 @@ class Case:
     name: str
     seconds: float = 0.0
     properties: Mapping[str, str] = field(default_factory=dict)
-    outcome: Outcome | None = None
+    outcome: TestOutcome | None = None
     kind: str = ""
     message: str = ""
     text: str = ""
@@ -60,7 +60,11 @@ def document(suites: Sequence[Suite]) -> bytes:
         if suite.host:
             element.set("hostname", _text(suite.host))
         element.set("tests", str(len(suite.cases)))
-        for name, outcome in (("failures", Outcome.FAILURE), ("errors", Outcome.ERROR), ("skipped", Outcome.SKIPPED)):
+        for name, outcome in (
+            ("failures", TestOutcome.FAILURE),
+            ("errors", TestOutcome.ERROR),
+            ("skipped", TestOutcome.SKIPPED),
+        ):
             element.set(name, str(sum(case.outcome is outcome for case in suite.cases)))
         element.set("time", f"{sum(case.seconds for case in suite.cases):.3f}")
         _add_properties(element, suite.properties)

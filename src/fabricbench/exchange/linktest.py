@@ -16,10 +16,10 @@ from fabricbench.exchange.rows import (
     MIB,
     NS_OF_HALF_US,
     Checked,
-    Line,
-    Number,
-    Reading,
+    PrintedNumber,
     RowError,
+    TextLine,
+    TextReading,
     lines_of,
     read_number,
     read_whole,
@@ -46,16 +46,16 @@ DECIMALS_OF_PAIR, DECIMALS_OF_RESULT, DECIMALS_OF_RATE = 5, 8, 2
 class _Run:
     """One start of the program and, anew for each of its iterations, what it printed of pairs and of all of them."""
 
-    begin: Line
+    begin: TextLine
     ranks: int
     size: int | None = None
     hosts: dict[int, str] = field(default_factory=dict)
-    pairs: dict[tuple[int, int], Number] = field(default_factory=dict)
-    results: dict[str, Number] = field(default_factory=dict)
+    pairs: dict[tuple[int, int], PrintedNumber] = field(default_factory=dict)
+    results: dict[str, PrintedNumber] = field(default_factory=dict)
     is_damaged: bool = False
     """Whether the line of a pair could not be read."""
 
-    def take(self, line: Line, found: Reading) -> None:
+    def take(self, line: TextLine, found: TextReading) -> None:
         """Read one line."""
         if size := SIZE.fullmatch(line.text):
             self.size = read_whole(size["bytes"], "the message length")
@@ -75,7 +75,7 @@ class _Run:
             if "Avg Time" in line.text:
                 self._end(line, found)
 
-    def _add(self, line: Line, pair: re.Match[str] | None) -> None:
+    def _add(self, line: TextLine, pair: re.Match[str] | None) -> None:
         if pair is None:
             raise RowError("it is no result of a pair")
         ends = int(pair["source"]), int(pair["destination"])
@@ -83,7 +83,7 @@ class _Run:
             raise RowError(f"there is no such pair of {self.ranks} ranks, or it was there already")
         self.pairs[ends] = self._time(line, pair, DECIMALS_OF_PAIR)
 
-    def _time(self, line: Line, row: re.Match[str], decimals: int) -> Number:
+    def _time(self, line: TextLine, row: re.Match[str], decimals: int) -> PrintedNumber:
         """Return a time that the rate beside it proves."""
         time = read_number(row["time"], "its time", decimals)
         rate = read_number(row["rate"], "its rate", DECIMALS_OF_RATE)
@@ -94,7 +94,7 @@ class _Run:
             raise RowError("its rate is not that of the length of messages and its time")
         return time
 
-    def _end(self, line: Line, found: Reading) -> None:
+    def _end(self, line: TextLine, found: TextReading) -> None:
         """Make a cell of what an iteration has printed."""
         with found.row(line):
             found.cells.append(self._matrix() if self.pairs else self._mean())
@@ -147,7 +147,7 @@ def is_it(text: str) -> bool:
 
 def read(text: str) -> Imported:
     """Return the matrix, or the mean of all pairs, of each iteration of each run of a text."""
-    found, runs = Reading(), []
+    found, runs = TextReading(), []
     run: _Run | None = None
     for line in lines_of(text):
         if begin := RANKS.fullmatch(line.text):

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from fabricbench.exchange.imported import Imported, ImportedCell
-from fabricbench.exchange.rows import MIB, Line, Reading, RowError, lines_of, read_number, read_whole
+from fabricbench.exchange.rows import MIB, RowError, TextLine, TextReading, lines_of, read_number, read_whole
 from fabricbench.model import Layer, Pattern
 from fabricbench.record.import_notes import ImportNoteKind
 
@@ -34,15 +34,15 @@ BIT_S_OF_MIB_S = 8 * MIB
 class _Run:
     """One start of the program: its settings, and the lines of its matrix of what arrived."""
 
-    begin: Line
+    begin: TextLine
     version: str
     settings: dict[str, int] = field(default_factory=dict)
     summary: dict[str, float] = field(default_factory=dict)
-    columns: Line | None = None
-    rows: list[Line] = field(default_factory=list)
+    columns: TextLine | None = None
+    rows: list[TextLine] = field(default_factory=list)
     is_whole: bool = False
 
-    def take(self, line: Line) -> None:
+    def take(self, line: TextLine) -> None:
         """Read one line."""
         if setting := SETTING.fullmatch(line.text):
             self.settings.setdefault(setting["name"], read_whole(setting["number"], setting["name"]))
@@ -63,7 +63,7 @@ def is_it(text: str) -> bool:
 
 def read(text: str) -> Imported:
     """Return the matrix of each run of a text."""
-    found = Reading()
+    found = TextReading()
     runs = _runs(text)
     for run in runs:
         if not run.is_whole:

@@ -17,12 +17,12 @@ from fabricbench.exchange.rows import (
     NS_OF_US,
     BelowLastDigitError,
     Checked,
-    Line,
-    Number,
-    Reading,
+    PrintedNumber,
+    PrintedTable,
     Row,
     RowError,
-    Table,
+    TextLine,
+    TextReading,
     growing,
     lines_of,
     read_number,
@@ -85,10 +85,10 @@ TELLING = 100
 
 
 @dataclass
-class _Table(Table):
+class _Table(PrintedTable):
     """What stands below one line of column names, and what the lines above it say of it."""
 
-    begin: Line = field(default_factory=lambda: Line(0, ""))
+    begin: TextLine = field(default_factory=lambda: TextLine(0, ""))
     title: str = ""
     is_told: bool = False
     ranks: int | None = None
@@ -106,7 +106,7 @@ class _Table(Table):
 class _Text:
     """Where the reading of a text stands: what the lines before said that holds for the next table."""
 
-    found: Reading = field(default_factory=Reading)
+    found: TextReading = field(default_factory=TextReading)
     tables: list[_Table] = field(default_factory=list)
     table: _Table | None = None
     title: str = ""
@@ -116,7 +116,7 @@ class _Text:
     versions: dict[str, None] = field(default_factory=dict)
     programs: dict[str, None] = field(default_factory=dict)
 
-    def take(self, line: Line) -> None:
+    def take(self, line: TextLine) -> None:
         """Read one line."""
         text = line.text
         if COLUMNS.fullmatch(text):
@@ -156,7 +156,7 @@ class _Text:
             if number is not None and int(number["number"]) != usual:
                 self.parameters[name] = int(number["number"])
 
-    def _begin_table(self, line: Line) -> None:
+    def _begin_table(self, line: TextLine) -> None:
         names = _names(line.text)
         if not names:
             self.found.note(ImportNoteKind.DAMAGED, line, why="its columns are not those of any version")
@@ -222,7 +222,7 @@ def read(text: str) -> Imported:
     )
 
 
-def _read_table(table: _Table, found: Reading) -> None:
+def _read_table(table: _Table, found: TextReading) -> None:
     pattern = _pattern(table, found)
     if pattern is None:
         return
@@ -252,15 +252,15 @@ def _read_table(table: _Table, found: Reading) -> None:
             read_rows(in_order, partial(_cell, table, pattern, behind), found)
 
 
-def _sweeps(rows: Sequence[tuple[Line, Row]]) -> Iterator[list[tuple[Line, Row]]]:
+def _sweeps(rows: Sequence[tuple[TextLine, Row]]) -> Iterator[list[tuple[TextLine, Row]]]:
     """Yield the rows of each datatype, operation and root: a program that sweeps them begins with the smallest size each time."""
-    of_sweep: dict[tuple[str, ...], list[tuple[Line, Row]]] = {}
+    of_sweep: dict[tuple[str, ...], list[tuple[TextLine, Row]]] = {}
     for line, row in rows:
         of_sweep.setdefault(tuple(row.get(name, "") for name in (TYPE, OPERATION, ROOT)), []).append((line, row))
     yield from of_sweep.values()
 
 
-def _pattern(table: _Table, found: Reading) -> Pattern | None:
+def _pattern(table: _Table, found: TextReading) -> Pattern | None:
     """Return what a table is of: as it is told, or as a command above it says or its columns allow alone; None, noted, else."""
     if table.is_told:
         if table.title not in TESTS:
@@ -318,13 +318,13 @@ def _has_its_ranks(table: _Table, pattern: Pattern) -> bool:
     return 2 * sum(fitting) >= len(fitting)
 
 
-def _bus(line: Line, row: Row, behind: str, factor: float) -> Checked:
+def _bus(line: TextLine, row: Row, behind: str, factor: float) -> Checked:
     """Return a row's bus bandwidth, or with a factor of 1 what algbw has to be, beside what follows from its size and its time."""
     time, size = _time(row[f"time{behind}"]), read_whole(row[SIZE], "the size")
     return Checked(line, size * factor / time.value * 1e6, time.step / time.value, _rate(row, f"busbw{behind}"))
 
 
-def _cell(table: _Table, pattern: Pattern, behind: str, line: Line, row: Row) -> ImportedCell:
+def _cell(table: _Table, pattern: Pattern, behind: str, line: TextLine, row: Row) -> ImportedCell:
     if not re.fullmatch(r"0|N/A", row.get(f"#wrong{behind}", "0")):
         raise RowError(f"{row[f'#wrong{behind}']} of the values{behind} are wrong")
     time, size = _time(row[f"time{behind}"]), read_whole(row[SIZE], "the size")
@@ -357,7 +357,7 @@ def _parameters(pattern: Pattern, row: Row) -> CellParameters:
     )
 
 
-def _time(text: str) -> Number:
+def _time(text: str) -> PrintedNumber:
     """Return a time in us, which has as many decimals as its digits before the point leave room for."""
     time = read_number(text, "its time")
     whole, _, decimals = text.partition(".")
@@ -366,9 +366,9 @@ def _time(text: str) -> Number:
     return time
 
 
-def _rate(row: Row, name: str) -> Number:
+def _rate(row: Row, name: str) -> PrintedNumber:
     """Return a rate in GB/s; one that was printed as 0 is less than its last digit."""
     try:
         return read_number(row[name], name)
     except BelowLastDigitError:
-        return Number(0.0, 0.01)
+        return PrintedNumber(0.0, 0.01)

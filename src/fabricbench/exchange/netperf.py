@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from fabricbench.exchange.imported import CellParameters, Imported, ImportedCell
-from fabricbench.exchange.rows import Line, Number, Reading, RowError, lines_of, read_number, read_whole
+from fabricbench.exchange.rows import PrintedNumber, RowError, TextLine, TextReading, lines_of, read_number, read_whole
 from fabricbench.model import Layer, Pattern
 from fabricbench.record.import_notes import ImportNoteKind
 
@@ -37,7 +37,7 @@ def is_it(text: str) -> bool:
 
 def read(text: str) -> Imported:
     """Return the result of each test."""
-    found = Reading()
+    found = TextReading()
     lines = lines_of(text)
     begins = [place for place, line in enumerate(lines) if BEGIN.search(line.text)]
     for begin, end in zip(begins, [*begins[1:], len(lines)], strict=True):
@@ -51,7 +51,7 @@ def read(text: str) -> Imported:
     )
 
 
-def _read_test(lines: Sequence[Line], found: Reading) -> None:
+def _read_test(lines: Sequence[TextLine], found: TextReading) -> None:
     head = HEAD.fullmatch(lines[0].text)
     title = "" if head is None else TITLES.get(head["test"], "")
     if head is None or not title or head["layer"] == "SCTP":
@@ -78,7 +78,7 @@ def _read_test(lines: Sequence[Line], found: Reading) -> None:
         found.cells.append(_round_trip(rows, layer) if title == "RR" else _stream(title, rows, layer, units))
 
 
-Rows = Sequence[tuple[Line, list[str]]]
+Rows = Sequence[tuple[TextLine, list[str]]]
 
 
 def _round_trip(rows: Rows, layer: Layer) -> ImportedCell:
@@ -105,6 +105,6 @@ def _stream(title: str, rows: Rows, layer: Layer, units: set[str]) -> ImportedCe
         if len(rows) < 2 or len(rows[1][1]) != UDP_RECEIVED_FIELDS or not rows[1][0].has_end:
             raise RowError("the line of what was received does not follow it")
         fields = rows[1][1]
-    rate: Number = read_number(fields[-1], "the throughput", 2).times(1e6)
+    rate: PrintedNumber = read_number(fields[-1], "the throughput", 2).times(1e6)
     reverse: CellParameters = (("direction", "reverse"),) if title == "MAERTS" else ()
     return ImportedCell(Pattern.STREAM, size, (rate.value,), rate.step, layer, 2, reverse)

@@ -16,10 +16,10 @@ from fabricbench.exchange.rows import (
     LONGEST_LINE,
     MIB,
     Checked,
-    Line,
-    Reading,
     Row,
     RowError,
+    TextLine,
+    TextReading,
     growing,
     lines_of,
     read_number,
@@ -59,7 +59,7 @@ def is_it(text: str) -> bool:
     return any(sum(_is_row(line, kind) for line in lines) > LEAST_SHARE * len(lines) for kind in range(len(ROWS)))
 
 
-def _is_row(line: Line, kind: int) -> bool:
+def _is_row(line: TextLine, kind: int) -> bool:
     pattern, _, unit, scale = ROWS[kind]
     row = pattern.fullmatch(line.text) if len(line.text) < 200 else None
     try:
@@ -68,7 +68,7 @@ def _is_row(line: Line, kind: int) -> bool:
         return False
 
 
-def _checked(line: Line, row: Row, scale: float) -> Checked:
+def _checked(line: TextLine, row: Row, scale: float) -> Checked:
     size = read_whole(row[SIZE], "the size")
     time, rate = read_number(row["time"], "the time"), read_number(row["rate"], "the rate")
     return Checked(line, size / (time.value * scale), time.step / time.value, rate)
@@ -79,7 +79,7 @@ def read(text: str) -> Imported:
     lines = lines_of(text)
     kind = max(range(len(ROWS)), key=lambda one: sum(ROWS[one][0].fullmatch(line.text) is not None for line in lines))
     pattern, version, unit, scale = ROWS[kind]
-    found = Reading()
+    found = TextReading()
     for table in _tables(lines, pattern, found):
         read_rows(growing(table, SIZE, found), partial(_cell, unit, scale), found)
     if version == "5":
@@ -93,9 +93,11 @@ def read(text: str) -> Imported:
     )
 
 
-def _tables(lines: Sequence[Line], pattern: re.Pattern[str], found: Reading) -> list[list[tuple[Line, Row]]]:
+def _tables(
+    lines: Sequence[TextLine], pattern: re.Pattern[str], found: TextReading
+) -> list[list[tuple[TextLine, Row]]]:
     """Return the rows of each run, which begins with the sizes that the first began with; lines that are no rows are noted."""
-    rows: list[tuple[Line, Row]] = []
+    rows: list[tuple[TextLine, Row]] = []
     width = LONGEST_LINE
     for line in lines:
         row = pattern.fullmatch(line.text)
@@ -111,7 +113,7 @@ def _tables(lines: Sequence[Line], pattern: re.Pattern[str], found: Reading) -> 
     return [rows[begin:end] for begin, end in pairwise([0, *begins, len(rows)])]
 
 
-def _cell(unit: float, scale: float, line: Line, row: Row) -> ImportedCell:
+def _cell(unit: float, scale: float, line: TextLine, row: Row) -> ImportedCell:
     if not _checked(line, row, scale).fits(unit):
         raise RowError("its rate is not that of its size and its time")
     time = read_number(row["time"], "the time").times(2e9 * scale)
@@ -123,7 +125,7 @@ SAID = re.compile(
 )
 
 
-def _note_other(line: Line, found: Reading) -> None:
+def _note_other(line: TextLine, found: TextReading) -> None:
     """Note a line that is no row: what was meant as one, or a stranger's; the program's own remarks are neither."""
     if re.match(r"\s*\d+[ :.]", line.text):
         kind = ImportNoteKind.DAMAGED if line.has_end else ImportNoteKind.CUT

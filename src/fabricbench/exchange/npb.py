@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from fabricbench.exchange.imported import Imported, ImportedLoad
-from fabricbench.exchange.rows import Line, Reading, RowError, lines_of
+from fabricbench.exchange.rows import RowError, TextLine, TextReading, lines_of
 from fabricbench.model import Pattern
 from fabricbench.record.import_notes import ImportNoteKind
 from fabricbench.record.kernel_lines import KernelRecord
@@ -42,7 +42,7 @@ def is_it(text: str) -> bool:
 
 def read(text: str) -> Imported:
     """Return a load for each program whose result was verified."""
-    found, loads, versions = Reading(), [], []
+    found, loads, versions = TextReading(), [], []
     for head, part in _programs(text):
         with found.row(head):
             record = parse_official(part)
@@ -64,7 +64,7 @@ def read(text: str) -> Imported:
     )
 
 
-def _programs(text: str) -> Iterator[tuple[Line, str]]:
+def _programs(text: str) -> Iterator[tuple[TextLine, str]]:
     """Yield what each program printed, and the line that it begins with."""
     lines = lines_of(text)
     begins = [place for place, line in enumerate(lines) if HEAD.match(line.text)]

@@ -20,11 +20,11 @@ from fabricbench.exchange.rows import (
     DATATYPES,
     LONGEST_LINE,
     BelowLastDigitError,
-    Line,
-    Number,
-    Reading,
+    PrintedNumber,
     Row,
     RowError,
+    TextLine,
+    TextReading,
     check_between,
     growing,
     read_number,
@@ -89,7 +89,7 @@ def is_it(text: str) -> bool:
 
 def read(text: str) -> Imported:
     """Return the results of all tests in a text, several one after the other included; ValueError names what cannot be read."""
-    found = Reading()
+    found = TextReading()
     tables = list(_tables(text, found))
     if not tables and not found.notes:
         raise ValueError('no line "# OSU MPI ... Test v..." is in it')
@@ -117,13 +117,13 @@ class _Table:
     version: str
     datatype: str = ""
     names: tuple[str, ...] = ()
-    lines: list[Line] = field(default_factory=list)
+    lines: list[TextLine] = field(default_factory=list)
 
-    def read(self, found: Reading) -> None:
+    def read(self, found: TextReading) -> None:
         """Read the results, and note what is none."""
         read_rows(growing(self._rows(found), SIZE, found), lambda _, row: self._cell(row), found)
 
-    def _rows(self, found: Reading) -> list[tuple[Line, Row]]:
+    def _rows(self, found: TextReading) -> list[tuple[TextLine, Row]]:
         """Return the rows, those behind another text on their lines included; other lines are noted."""
         shaped = [(line, self._row(line.text)) for line in self.lines]
         texts = [line.text for line, row in shaped if row is not None]
@@ -195,14 +195,14 @@ def _name_of(names: tuple[str, ...], column: re.Pattern[str]) -> str | None:
     return next((name for name in names if column.fullmatch(name)), None)
 
 
-def _number(text: str) -> Number:
+def _number(text: str) -> PrintedNumber:
     """Return a number as OSU prints one, with a decimal point in every locale."""
     if "," in text:
         raise RowError(f"{text} has a decimal comma, and OSU prints a point")
     return read_number(text, "its result")
 
 
-def _bound(text: str) -> Number | None:
+def _bound(text: str) -> PrintedNumber | None:
     """Return the smallest or largest time of a row, where it was printed and is more than its last digit can tell."""
     try:
         return _number(text) if text else None
@@ -210,7 +210,7 @@ def _bound(text: str) -> Number | None:
         return None
 
 
-def _tables(text: str, found: Reading) -> Iterator[_Table]:
+def _tables(text: str, found: TextReading) -> Iterator[_Table]:
     """Yield the tables of a text; a test that is not known, of which nobody can say what its numbers are, is noted."""
     lines = text.split("\n")
     table: _Table | None = None
@@ -218,7 +218,7 @@ def _tables(text: str, found: Reading) -> Iterator[_Table]:
         if line.startswith(HEAD):
             if table is not None:
                 yield table
-            table = _begun(Line(number, line[:LONGEST_LINE].rstrip()), found)
+            table = _begun(TextLine(number, line[:LONGEST_LINE].rstrip()), found)
         elif table is not None:
             datatype = DATATYPE_LINE.match(line[:LONGEST_LINE])
             is_columns = line.startswith("#") and len(line) < LONGEST_LINE and UNIT.search(line)
@@ -230,14 +230,14 @@ def _tables(text: str, found: Reading) -> Iterator[_Table]:
             if datatype is not None:
                 table.datatype = datatype["name"]
             elif is_columns:
-                table.names = _names(Line(number, line.rstrip()), table.title, found)
+                table.names = _names(TextLine(number, line.rstrip()), table.title, found)
             elif table.names and line.strip() and not line.startswith("#"):
-                table.lines.append(Line(number, line.rstrip(), number < len(lines)))
+                table.lines.append(TextLine(number, line.rstrip(), number < len(lines)))
     if table is not None:
         yield table
 
 
-def _names(line: Line, title: str, found: Reading) -> tuple[str, ...]:
+def _names(line: TextLine, title: str, found: TextReading) -> tuple[str, ...]:
     """Return the names of a table's columns; none, which is noted, of a table whose results are in another unit."""
     if TESTS[title][1].search(line.text) is not None:
         return tuple(COLUMN_NAMES.findall(line.text.removeprefix("#")))
@@ -246,7 +246,7 @@ def _names(line: Line, title: str, found: Reading) -> tuple[str, ...]:
     return ()
 
 
-def _begun(line: Line, found: Reading) -> _Table | None:
+def _begun(line: TextLine, found: TextReading) -> _Table | None:
     """Return the table that a line begins; None of a test that is not known, which is noted."""
     known = KNOWN_HEAD.match(line.text)
     if known is None or known["title"] not in TESTS:

@@ -21,12 +21,12 @@ from fabricbench.exchange.rows import (
     NS_OF_HALF_US,
     NS_OF_US,
     Checked,
-    Line,
-    Number,
-    Reading,
+    PrintedNumber,
+    PrintedTable,
     Row,
     RowError,
-    Table,
+    TextLine,
+    TextReading,
     growing,
     lines_of,
     read_number,
@@ -95,7 +95,7 @@ OF_JSON: Mapping[str, str] = {
 
 
 @dataclass
-class _Test(Table):
+class _Test(PrintedTable):
     """One start of a program: its title, its settings, and its rows."""
 
     words: str = ""
@@ -136,7 +136,7 @@ def is_it(text: str) -> bool:
 
 def read(text: str) -> Imported:
     """Return the results of all tests of a text; ValueError where the unit of a rate is none that its rows allow."""
-    found = Reading()
+    found = TextReading()
     tests = list(_of_json(text, found)) if IS_JSON.match(text) else _tests(text, found)
     if any(not one.is_of_server for one in tests) and any(one.is_of_server for one in tests):
         found.note(ImportNoteKind.READ_AS, None, "server", "the same measurement as its client's, which alone is read")
@@ -163,7 +163,7 @@ def read(text: str) -> Imported:
     )
 
 
-def _tests(text: str, found: Reading) -> list[_Test]:
+def _tests(text: str, found: TextReading) -> list[_Test]:
     """Return the tests of a text that have a door here, each with its rows."""
     tests: list[_Test] = []
     test, is_open, is_of_server = None, False, False
@@ -194,7 +194,7 @@ Document = Mapping[tuple[str, str], tuple[str, int]]
 """By section and name: a value as it is written, and its line."""
 
 
-def _documents(text: str, found: Reading) -> Iterator[Document]:
+def _documents(text: str, found: TextReading) -> Iterator[Document]:
     """Yield each document of a text that is JSON, or nearly; what is no pair of a name and a value is noted."""
     document: dict[tuple[str, str], tuple[str, int]] = {}
     depth, section, name, is_value, is_behind, line, position = 0, "", "", False, False, 1, 0
@@ -209,7 +209,9 @@ def _documents(text: str, found: Reading) -> Iterator[Document]:
             document.setdefault((section, name), (word, line))
             name, is_value, is_behind = "", False, True
         elif name or (sign is None and is_behind):
-            found.note(ImportNoteKind.DAMAGED, Line(line, name or word), why="it is not one of the values of its JSON")
+            found.note(
+                ImportNoteKind.DAMAGED, TextLine(line, name or word), why="it is not one of the values of its JSON"
+            )
             name, is_behind = "" if sign else word, False
         elif sign is None:
             name = word
@@ -220,11 +222,11 @@ def _documents(text: str, found: Reading) -> Iterator[Document]:
             yield document
             document, depth = {}, 0
     if document:
-        found.note(ImportNoteKind.CUT, Line(line, "its JSON does not end"))
+        found.note(ImportNoteKind.CUT, TextLine(line, "its JSON does not end"))
         yield document
 
 
-def _of_json(text: str, found: Reading) -> Iterator[_Test]:
+def _of_json(text: str, found: TextReading) -> Iterator[_Test]:
     """Yield the test of each document that has a door here, its result as the row of a table."""
     if len({one["blank"] for one in COLON.finditer(text)}) > 1:
         found.note(
@@ -236,7 +238,7 @@ def _of_json(text: str, found: Reading) -> Iterator[_Test]:
             of_section.setdefault(section, {})[name] = value
         told, results = of_section["test_info"], of_section["results"]
         first = min((number for _, number in document.values()), default=1)
-        line = Line(
+        line = TextLine(
             document.get(("results", "MsgSize"), ("", first))[1], str(told.get("test", "a document without a test"))
         )
         words, _, kind = told.get("test", "").removesuffix("_Test").rpartition("_")
@@ -257,7 +259,7 @@ def _of_json(text: str, found: Reading) -> Iterator[_Test]:
         yield test
 
 
-def _row_of_json(test: _Test, line: Line, results: Mapping[str, str]) -> Row:
+def _row_of_json(test: _Test, line: TextLine, results: Mapping[str, str]) -> Row:
     """Return the results of a document as a row of the table that the program prints beside it."""
     row = {column: results[name] for name, column in OF_JSON.items() if name in results}
     lacking = next((name for name in ("MsgSize", "n_iterations") if name not in results), None)
@@ -266,7 +268,7 @@ def _row_of_json(test: _Test, line: Line, results: Mapping[str, str]) -> Row:
     return row if test.is_latency else {**row, f"{RATE_COLUMN}[{_unit_of_json(line, results)}]": results["BW_average"]}
 
 
-def _unit_of_json(line: Line, results: Mapping[str, str]) -> str:
+def _unit_of_json(line: TextLine, results: Mapping[str, str]) -> str:
     """Return the unit of a bandwidth, which its size and its messages a second prove."""
     lacking = next((name for name in ("BW_average", "MsgRate") if name not in results), None)
     if lacking is not None:
@@ -281,13 +283,13 @@ def _unit_of_json(line: Line, results: Mapping[str, str]) -> str:
     return unit
 
 
-def _note_connection(line: Line, settings: Mapping[str, str], found: Reading) -> None:
+def _note_connection(line: TextLine, settings: Mapping[str, str], found: TextReading) -> None:
     if settings.get(CONNECTION, "RC") not in CONNECTIONS:
         why = f"a connection of a type that is not known, of {settings[CONNECTION]}"
         found.note(ImportNoteKind.READ_AS, line, why=why)
 
 
-def _take_other(line: Line, test: _Test | None, found: Reading) -> None:
+def _take_other(line: TextLine, test: _Test | None, found: TextReading) -> None:
     """Take the settings from a line outside of a table, and note a row that nothing gives columns to."""
     if re.match(r"\s*\d+\s+\d+\s+\d", line.text) and (test is None or not test.rows):
         found.note(ImportNoteKind.DAMAGED, line, why="no line above it says what its columns are")
@@ -297,7 +299,7 @@ def _take_other(line: Line, test: _Test | None, found: Reading) -> None:
         test.settings |= settings
 
 
-def _cell(test: _Test, line: Line, row: Row) -> ImportedCell:
+def _cell(test: _Test, line: TextLine, row: Row) -> ImportedCell:
     size = read_whole(row[SIZE], "the size")
     read_whole(row["#iterations"], "the number of iterations")
     result, statistic = (_time(test, row), _statistic(row)) if test.is_latency else (_rate(line, size, row), ())
@@ -313,7 +315,7 @@ def _cell(test: _Test, line: Line, row: Row) -> ImportedCell:
     )
 
 
-def _time(test: _Test, row: Row) -> Number:
+def _time(test: _Test, row: Row) -> PrintedNumber:
     known = TIMES if ORDERED[0] not in row else TIMES[:1]  # beside a smallest one there is a median
     column = next((one for one in known if one in row), None)
     if column is None:
@@ -329,7 +331,7 @@ def _statistic(row: Row) -> CellParameters:
     return () if TIMES[0] in row else (("statistic", "mean"),)
 
 
-def _rate(line: Line, size: int, row: Row) -> Number:
+def _rate(line: TextLine, size: int, row: Row) -> PrintedNumber:
     """Return a bandwidth in bit/s, whose unit is that of its column if the rate of messages beside it says the same."""
     column = next((one for one in row if one.startswith(RATE_COLUMN)), "")
     unit = UNITS.get(column.removeprefix(RATE_COLUMN).strip("[]"))

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from fabricbench.exchange.imported import CellParameters, Imported, ImportedCell
-from fabricbench.exchange.rows import Line, Number, Reading, RowError, lines_of, read_number, read_whole
+from fabricbench.exchange.rows import PrintedNumber, RowError, TextLine, TextReading, lines_of, read_number, read_whole
 from fabricbench.model import Layer, Pattern
 from fabricbench.record.import_notes import ImportNoteKind
 
@@ -49,9 +49,9 @@ RECEIVED = "recv_bw"
 class _Test:
     """What stands below the name of a test: values by their names, each with its line."""
 
-    begin: Line
+    begin: TextLine
     name: str
-    values: dict[str, tuple[Line, re.Match[str]]] = field(default_factory=dict)
+    values: dict[str, tuple[TextLine, re.Match[str]]] = field(default_factory=dict)
 
 
 def is_it(text: str) -> bool:
@@ -64,7 +64,7 @@ def is_it(text: str) -> bool:
 
 def read(text: str) -> Imported:
     """Return the result of each test."""
-    found, test, tests = Reading(), None, []
+    found, test, tests = TextReading(), None, []
     for line in lines_of(text):
         if title := TEST.fullmatch(line.text):
             test = _Test(line, title["name"])
@@ -108,7 +108,7 @@ def _cell(test: _Test) -> ImportedCell:
     )
 
 
-def _grouped(text: str, what: str) -> Number:
+def _grouped(text: str, what: str) -> PrintedNumber:
     """Return a number whose commas are between thousands, as qperf prints them."""
     if "," in text and re.fullmatch(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?", text) is None:
         raise RowError(f"{what} is {text!r}, which is no number")

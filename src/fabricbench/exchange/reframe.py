@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from fabricbench.exchange.imported import CellParameters, Imported, ImportedLoad
-from fabricbench.exchange.rows import SECOND_NS, Line, Reading, RowError, lines_of, read_number, unix_ns
+from fabricbench.exchange.rows import SECOND_NS, RowError, TextLine, TextReading, lines_of, read_number, unix_ns
 from fabricbench.record.import_notes import ImportNoteKind
 from fabricbench.record.provenance import BY
 from fabricbench.record.workload_cells import figure_in
@@ -112,7 +112,7 @@ class _Value:
 class _Entry:
     """A line: a run of a test, where and how, and the values that it found."""
 
-    line: Line
+    line: TextLine
     test: str
     place: str
     environ: str
@@ -146,7 +146,7 @@ LONGEST_HEADER, LINES_OF_HEAD = 10_000, 50
 
 def read(text: str) -> Imported:
     """Return a load for each line and variable."""
-    found, loads = Reading(), []
+    found, loads = TextReading(), []
     versions: dict[str, None] = {}
     entries = list(_entries(text, found, versions))
     usual = _usual(entries)
@@ -171,7 +171,7 @@ def read(text: str) -> Imported:
     )
 
 
-def _entries(text: str, found: Reading, versions: dict[str, None]) -> Iterator[_Entry]:
+def _entries(text: str, found: TextReading, versions: dict[str, None]) -> Iterator[_Entry]:
     """Yield what each line tells of a run; one that is meant as such and is none is noted."""
     columns: tuple[str, ...] = ()
     delimiter = "|"
@@ -207,7 +207,7 @@ def _columns(text: str) -> tuple[str, tuple[str, ...]] | None:
     return None
 
 
-def _entry(line: Line, columns: Sequence[str], fields: Sequence[str]) -> _Entry:
+def _entry(line: TextLine, columns: Sequence[str], fields: Sequence[str]) -> _Entry:
     if len(fields) != len(columns):
         raise RowError(f"it has {len(fields)} fields, and the header line names {len(columns)}")
     if not line.has_end:
@@ -238,7 +238,7 @@ def _is_of_run(column: str) -> bool:
     return column in OF_A_RUN or column.startswith(("job_", "num_")) or column.endswith(OF_VALUES)
 
 
-def _old_entry(line: Line, old: re.Match[str]) -> _Entry:
+def _old_entry(line: TextLine, old: re.Match[str]) -> _Entry:
     """Return what a line without a header tells: the variable stands before its reference, its unit is the field of one word."""
     fields = old["rest"].split("|")
     at = next((place for place, one in enumerate(fields) if OLD_REFERENCE.fullmatch(one)), None)
@@ -303,7 +303,7 @@ def _usual(entries: Sequence[_Entry]) -> Usual:
     return {key: (units[key].most_common(1)[0][0], points[key]) for key in units}
 
 
-def _loads(entry: _Entry, usual: Usual, found: Reading, *, is_place_told: bool) -> Iterator[ImportedLoad]:
+def _loads(entry: _Entry, usual: Usual, found: TextReading, *, is_place_told: bool) -> Iterator[ImportedLoad]:
     """Yield the figures of a line; one that cannot be read or judged is noted, and the others are yielded."""
     for one in entry.values:
         if one.value in NOT_TOLD:
@@ -338,7 +338,7 @@ def _load(entry: _Entry, one: _Value, *, is_place_told: bool) -> ImportedLoad:
     return ImportedLoad(entry.test, entry.ranks, parameters, found, ended_unix_ns=entry.ended_unix_ns)
 
 
-def _note_lines(loads: Sequence[ImportedLoad], found: Reading) -> None:
+def _note_lines(loads: Sequence[ImportedLoad], found: TextReading) -> None:
     """Note tests of which there are fewer lines than of others: a name that was damaged is such a test."""
     lines = Counter((one.workload, *(str(value) for _, value in one.parameters[:-1])) for one in loads)
     most = max(lines.values(), default=0)
@@ -347,7 +347,7 @@ def _note_lines(loads: Sequence[ImportedLoad], found: Reading) -> None:
         found.note(ImportNoteKind.SHORTER, None, f"fewer than {most} lines of {', '.join(fewer)}")
 
 
-def _note_columns(entries: Sequence[_Entry], found: Reading) -> None:
+def _note_columns(entries: Sequence[_Entry], found: TextReading) -> None:
     """Note columns of a test's own in which its lines differ: they may be parameters, of other tests by the same name."""
     of_test: dict[tuple[str, str], list[_Entry]] = {}
     for entry in entries:

@@ -54,7 +54,7 @@ class BelowLastDigitError(RowError):
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TextLine:
     """A line without blanks at its end; the last of a text may lack its end. `number` counts from 1."""
 
     number: int
@@ -62,25 +62,27 @@ class Line:
     has_end: bool = True
 
 
-def lines_of(text: str, longest: int = LONGEST_LINE) -> list[Line]:
+def lines_of(text: str, longest: int = LONGEST_LINE) -> list[TextLine]:
     """Return the lines of a text; of one that is longer than any of theirs the beginning, which is then no row."""
     lines = text.split("\n")
-    return [Line(number, line[:longest].rstrip(), number < len(lines)) for number, line in enumerate(lines, start=1)]
+    return [
+        TextLine(number, line[:longest].rstrip(), number < len(lines)) for number, line in enumerate(lines, start=1)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class PrintedNumber:
     """A number above 0 and what its last printed digit counts."""
 
     value: float
     step: float
 
-    def times(self, scale: float) -> Number:
+    def times(self, scale: float) -> PrintedNumber:
         """Return it in another unit."""
-        return Number(decimal_product(self.value, scale), decimal_product(self.step, scale))
+        return PrintedNumber(decimal_product(self.value, scale), decimal_product(self.step, scale))
 
 
-def read_number(text: str, what: str, decimals: int | None = None) -> Number:
+def read_number(text: str, what: str, decimals: int | None = None) -> PrintedNumber:
     """Return a number that is finite and above 0, with a decimal point or a comma that can be nothing else; RowError else.
 
     `decimals` is how many a program prints, whatever the number is: another number of them has lost some, or its point.
@@ -98,7 +100,7 @@ def read_number(text: str, what: str, decimals: int | None = None) -> Number:
         raise BelowLastDigitError(f"{what} is {text}")
     if not 0 < value < 1e300:
         raise RowError(f"{what} is {text}, and none is")
-    return Number(value, last_digit(plain))
+    return PrintedNumber(value, last_digit(plain))
 
 
 def read_whole(text: str, what: str) -> int:
@@ -126,18 +128,18 @@ CTIME = "%a %b %d %H:%M:%S %Y"
 
 
 @dataclass
-class Reading:
+class TextReading:
     """What was read of a text so far: cells in their order, and notes."""
 
     cells: list[ImportedCell] = field(default_factory=list)
     notes: list[ImportNote] = field(default_factory=list)
 
-    def note(self, kind: ImportNoteKind, line: Line | None, text: str = "", why: str = "") -> None:
+    def note(self, kind: ImportNoteKind, line: TextLine | None, text: str = "", why: str = "") -> None:
         """Note something of a line, whose text is shown where none is given."""
         shown = printable(text or (line.text.strip() if line is not None else ""))[:MOST_OF_A_LINE]
         self.notes.append(ImportNote(kind=kind, line=None if line is None else line.number, text=shown, why=why))
 
-    def unknown_test(self, line: Line, title: str) -> None:
+    def unknown_test(self, line: TextLine, title: str) -> None:
         """Note a test of which there is no pattern; all of a text are one note, at the line of the first."""
         for place, one in enumerate(self.notes):
             if one.kind is ImportNoteKind.UNKNOWN_TEST:
@@ -147,12 +149,12 @@ class Reading:
                 return
         self.note(ImportNoteKind.UNKNOWN_TEST, line, title)
 
-    def stray(self, line: Line) -> None:
+    def stray(self, line: TextLine) -> None:
         """Note a line that is no result: one that says that the program was ended, or another program's."""
         if line.text.strip():
             self.note(ImportNoteKind.CUT if ENDED.search(line.text) else ImportNoteKind.STRAY, line)
 
-    def row(self, line: Line) -> RowReading:
+    def row(self, line: TextLine) -> RowReading:
         """Read a row within: whatever RowError says of it is noted, and no cell of it is kept."""
         return RowReading(self, line)
 
@@ -161,8 +163,8 @@ class Reading:
 class RowReading:
     """The reading of a row, for `with`: there are a hundred of them in a text."""
 
-    found: Reading
-    line: Line
+    found: TextReading
+    line: TextLine
     before: int = 0
 
     def __enter__(self) -> None:
@@ -184,7 +186,7 @@ Row = Mapping[str, str]
 
 
 @dataclass
-class Table:
+class PrintedTable:
     """Rows below a line of column names, each with as many fields as there are columns.
 
     `begins` is what a line begins with that was meant as a row, a size mostly: one that is none is damaged, any other line a stray.
@@ -192,9 +194,9 @@ class Table:
 
     names: Sequence[str]
     begins: re.Pattern[str] = re.compile(r"\s*\d")
-    rows: list[tuple[Line, Row]] = field(default_factory=list)
+    rows: list[tuple[TextLine, Row]] = field(default_factory=list)
 
-    def add(self, line: Line, found: Reading) -> None:
+    def add(self, line: TextLine, found: TextReading) -> None:
         """Take a line as a row, or note what is wrong with it."""
         fields = line.text.split()
         if self.begins.match(line.text) is None:
@@ -209,7 +211,7 @@ class Table:
             self.rows.append((line, dict(zip(self.names, fields, strict=True))))
 
 
-def once_each(rows: Iterable[tuple[Line, Row]], column: str, found: Reading) -> Iterator[tuple[Line, Row]]:
+def once_each(rows: Iterable[tuple[TextLine, Row]], column: str, found: TextReading) -> Iterator[tuple[TextLine, Row]]:
     """Yield the rows of a table, of several with one size the first; the others are noted: one of them is not what it says."""
     seen: dict[str, int] = {}
     for line, row in rows:
@@ -220,7 +222,7 @@ def once_each(rows: Iterable[tuple[Line, Row]], column: str, found: Reading) -> 
             found.note(ImportNoteKind.DAMAGED, line, why=f"the table has that size in line {first} already")
 
 
-def growing(rows: Iterable[tuple[Line, Row]], column: str, found: Reading) -> Iterator[tuple[Line, Row]]:
+def growing(rows: Iterable[tuple[TextLine, Row]], column: str, found: TextReading) -> Iterator[tuple[TextLine, Row]]:
     """Yield the rows of a table whose sizes grow by definition, each size once; the others are noted.
 
     Where a size does not follow, those stay that are in every longest growing sequence: of two that exclude each other nobody knows
@@ -258,9 +260,11 @@ FALLS, FALLS_OF_MANY = 3.0, 10.0
 algorithm may be another from a size on, by the second."""
 
 
-def read_rows(rows: Iterable[tuple[Line, Row]], cell: Callable[[Line, Row], ImportedCell], found: Reading) -> None:
+def read_rows(
+    rows: Iterable[tuple[TextLine, Row]], cell: Callable[[TextLine, Row], ImportedCell], found: TextReading
+) -> None:
     """Read the rows of a table, each by `cell`, and note where its time or its rate falls far from one size to the next."""
-    before: tuple[Line, ImportedCell] | None = None
+    before: tuple[TextLine, ImportedCell] | None = None
     for line, row in rows:
         with found.row(line):
             one = cell(line, row)
@@ -284,7 +288,7 @@ def _falls(before: ImportedCell, after: ImportedCell) -> bool:
     return grows and is_one_table and after.values[0] * times < before.values[0]
 
 
-def check_between(mean: Number, least: Number | None, most: Number | None) -> None:
+def check_between(mean: PrintedNumber, least: PrintedNumber | None, most: PrintedNumber | None) -> None:
     """Raise RowError where a mean is not between the smallest and the largest of what it is of, as far as they are known."""
     for bound, is_outside, name in (
         (least, least is not None and mean.value < least.value - mean.step / 2, "smallest"),
@@ -299,10 +303,10 @@ def check_between(mean: Number, least: Number | None, most: Number | None) -> No
 class Checked:
     """A row in which a rate was printed beside what it can be computed from: `bytes_s` of payload, known to `relative`."""
 
-    line: Line
+    line: TextLine
     bytes_s: float
     relative: float
-    rate: Number
+    rate: PrintedNumber
 
     def fits(self, unit: float) -> bool:
         """Whether the rate is that number of units, as far as the digits of both tell."""

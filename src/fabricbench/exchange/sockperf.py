@@ -14,10 +14,10 @@ from itertools import zip_longest
 from fabricbench.exchange.imported import CellParameters, Imported, ImportedCell
 from fabricbench.exchange.rows import (
     BelowLastDigitError,
-    Line,
-    Number,
-    Reading,
+    PrintedNumber,
     RowError,
+    TextLine,
+    TextReading,
     check_between,
     lines_of,
     read_number,
@@ -54,9 +54,9 @@ class _Test:
     layer: Layer | None = None
     size: int | None = None
     is_paced: bool = False
-    means: list[tuple[Line, str, bool]] = field(default_factory=list)
-    rates: list[tuple[Line, str, str]] = field(default_factory=list)
-    log: list[tuple[Line, str]] | None = None
+    means: list[tuple[TextLine, str, bool]] = field(default_factory=list)
+    rates: list[tuple[TextLine, str, str]] = field(default_factory=list)
+    log: list[tuple[TextLine, str]] | None = None
     least: list[str] = field(default_factory=list)
     most: list[str] = field(default_factory=list)
 
@@ -70,7 +70,7 @@ def is_it(text: str) -> bool:
 
 def read(text: str) -> Imported:
     """Return the results of each start of it."""
-    found, versions, tests = Reading(), [], [_Test()]
+    found, versions, tests = TextReading(), [], [_Test()]
     for line in lines_of(text):
         head = HEAD.match(line.text)
         if head is not None:
@@ -92,7 +92,7 @@ def read(text: str) -> Imported:
     )
 
 
-def _take(line: Line, test: _Test, found: Reading) -> None:
+def _take(line: TextLine, test: _Test, found: TextReading) -> None:
     if socket := SOCKET.match(line.text):
         test.layer = Layer(socket["layer"].lower())
     elif (mean := MEAN.fullmatch(line.text) or SUMMARY.fullmatch(line.text)) is not None:
@@ -115,7 +115,7 @@ def _take(line: Line, test: _Test, found: Reading) -> None:
         found.stray(line)
 
 
-def _finish(test: _Test, found: Reading) -> None:
+def _finish(test: _Test, found: TextReading) -> None:
     """Make the cells of a test: of a log its samples, else its mean."""
     for line, mebibytes, mebibits in test.rates:
         with found.row(line):
@@ -148,7 +148,7 @@ def _finish(test: _Test, found: Reading) -> None:
 DECIMALS = 3
 
 
-def _observed(text: str | None) -> Number | None:
+def _observed(text: str | None) -> PrintedNumber | None:
     """Return the smallest or largest observation, where it was printed and is more than its last digit can tell."""
     try:
         return None if text is None else read_number(text, "an observation", DECIMALS)
@@ -156,7 +156,7 @@ def _observed(text: str | None) -> Number | None:
         return None
 
 
-def _round_trip_ns(logged: tuple[Line, str]) -> float:
+def _round_trip_ns(logged: tuple[TextLine, str]) -> float:
     _, text = logged
     (sent, received) = (int(one.replace(".", "")) * 10 ** (9 - len(one.partition(".")[2])) for one in text.split())
     if received <= sent:
@@ -165,6 +165,11 @@ def _round_trip_ns(logged: tuple[Line, str]) -> float:
 
 
 def _add(
-    test: _Test, pattern: Pattern, values: tuple[float, ...], step: float, parameters: CellParameters, found: Reading
+    test: _Test,
+    pattern: Pattern,
+    values: tuple[float, ...],
+    step: float,
+    parameters: CellParameters,
+    found: TextReading,
 ) -> None:
     found.cells.append(ImportedCell(pattern, test.size, values, step, layer=test.layer, ranks=2, parameters=parameters))

@@ -28,7 +28,7 @@ NO_CHANCE_AT_ALL = 1e-6
 
 
 @dataclass(frozen=True)
-class Source:
+class ImportedText:
     """A text as it was read, whose it is, and what it says."""
 
     path: Path
@@ -37,7 +37,7 @@ class Source:
     imported: Imported
 
 
-Sources = Mapping[PlannedLaunch, Sequence[Source]]
+Sources = Mapping[PlannedLaunch, Sequence[ImportedText]]
 """The texts of each launch."""
 
 
@@ -64,7 +64,7 @@ def read_file(path: Path) -> tuple[bytes, str]:
     return content, text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def notes_of(sources: Iterable[Source]) -> Iterator[ImportNote]:
+def notes_of(sources: Iterable[ImportedText]) -> Iterator[ImportNote]:
     """Yield what was noted of some texts, each note with its file."""
     for one in sources:
         yield from (
@@ -89,13 +89,13 @@ def _chance(printed_step: float | None, values: Sequence[float]) -> float:
     return math.prod(min(1.0, printed_step / value / widest) for value in values if value > 0)
 
 
-def once(sources: Sources) -> dict[PlannedLaunch, list[Source]]:
+def once(sources: Sources) -> dict[PlannedLaunch, list[ImportedText]]:
     """Return the texts of each launch without those that repeat the numbers of one before, and note which do and which end early.
 
     Whatever else stands in them: a remark makes no second measurement of one. Where that many texts with the same numbers may be
     chance, they stay. UsageError where two fabrics have the same numbers, and that is none.
     """
-    alike: dict[object, list[tuple[str, Source]]] = {}
+    alike: dict[object, list[tuple[str, ImportedText]]] = {}
     for launch, source in ((launch, source) for launch, found in sources.items() for source in found):
         numbers = (
             frozenset(
@@ -135,7 +135,7 @@ Test = tuple[Pattern, CellParameters]
 """What has a size each: cells that differ in it alone."""
 
 
-def _longest(sources: Iterable[Source]) -> dict[Test, int]:
+def _longest(sources: Iterable[ImportedText]) -> dict[Test, int]:
     """Return the largest size of each test that any of the texts has."""
     found: dict[Test, int] = {}
     for cell in (cell for source in sources for cell in source.imported.cells):
@@ -144,7 +144,7 @@ def _longest(sources: Iterable[Source]) -> dict[Test, int]:
     return found
 
 
-def _noted(source: Source, repeated: Sequence[str], longest: Mapping[Test, int]) -> Source:
+def _noted(source: ImportedText, repeated: Sequence[str], longest: Mapping[Test, int]) -> ImportedText:
     notes = [
         ImportNote(kind=ImportNoteKind.REPEATED, file=name, text=source.path.name) for name in dict.fromkeys(repeated)
     ]

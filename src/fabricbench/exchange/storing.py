@@ -27,13 +27,13 @@ from fabricbench.exchange.imported import Imported
 from fabricbench.exchange.importer import read_text
 from fabricbench.exchange.loads import load_record, name_of
 from fabricbench.exchange.rows import MOST_NOTES
-from fabricbench.exchange.sources import NO_CHANCE, Source, Sources, chance_of_the_same, notes_of, once, read_file
+from fabricbench.exchange.sources import NO_CHANCE, ImportedText, Sources, chance_of_the_same, notes_of, once, read_file
 from fabricbench.printable import printable
 from fabricbench.record.atomic import explained, replaced, synced, synced_together
 from fabricbench.record.confinement import TEXTS
 from fabricbench.record.import_notes import DATATYPE, ImportNote, ImportNoteKind, note_words, tool_differences
 from fabricbench.record.integrity import LAUNCH, LAUNCHES, MANIFEST
-from fabricbench.record.journal import Happened, Journal
+from fabricbench.record.journal import Journal, JournalEvent
 from fabricbench.record.launch import LaunchFacts, write_launch
 from fabricbench.record.lock import LOCK, locked
 from fabricbench.record.manifest import Manifest, PlannedLaunch, manifest_text, write_manifest
@@ -41,7 +41,7 @@ from fabricbench.record.outcome import LaunchOutcome
 from fabricbench.record.provenance import Origin, Proof
 from fabricbench.record.reading import Record
 from fabricbench.record.workload_cells import WorkloadPart
-from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
+from fabricbench.testbed.model import Fabric, LauncherKind, Node, Testbed
 
 NOTHING_KEPT = "repeat the command: nothing was imported"
 """What to do where the disk was full."""
@@ -110,7 +110,7 @@ def import_run(
     return manifest
 
 
-def _measured(sources: Iterable[Source]) -> datetime | None:
+def _measured(sources: Iterable[ImportedText]) -> datetime | None:
     """Return when the first of some texts was measured, of those that tell; None where none does."""
     told = [time for one in sources if (time := one.imported.measured_unix_ns) is not None]
     return datetime.fromtimestamp(min(told) / 1e9, UTC) if told else None
@@ -122,9 +122,9 @@ def _check_empty(directory: Path) -> None:
         raise UsageError(f"{directory} is not empty", hint="give a new folder: what is there is never overwritten")
 
 
-def _check_told_once(sources: Iterable[Source]) -> None:
+def _check_told_once(sources: Iterable[ImportedText]) -> None:
     """Refuse a text that is there twice: it is one measurement, and would count as two."""
-    first: dict[bytes, Source] = {}
+    first: dict[bytes, ImportedText] = {}
     for source in sources:
         other = first.setdefault(hashlib.sha256(source.content).digest(), source)
         if other is source:
@@ -140,12 +140,12 @@ def _check_told_once(sources: Iterable[Source]) -> None:
         )
 
 
-def _launches(texts: Mapping[str, Sequence[Sequence[Source]]]) -> dict[PlannedLaunch, list[Source]]:
+def _launches(texts: Mapping[str, Sequence[Sequence[ImportedText]]]) -> dict[PlannedLaunch, list[ImportedText]]:
     """Return the launches of each fabric, given the texts of each path: its tests are one, each of its loads is one of its own.
 
     A text that has its tests several times is as many blocks.
     """
-    found: dict[PlannedLaunch, list[Source]] = {}
+    found: dict[PlannedLaunch, list[ImportedText]] = {}
     for position, (fabric, of_paths) in enumerate(texts.items()):
         parts = (part for of_path in of_paths for part in zip_longest(*(_repetitions(one) for one in of_path)))
         for block, part in enumerate(parts):
@@ -171,7 +171,7 @@ def _launches(texts: Mapping[str, Sequence[Sequence[Source]]]) -> dict[PlannedLa
     return found
 
 
-def _repetitions(source: Source) -> list[Source]:
+def _repetitions(source: ImportedText) -> list[ImportedText]:
     """Return a text once for each time that it has its results; what is noted of it with the first."""
     found = source.imported.repetitions()
     if len(found) == 1:
@@ -191,7 +191,7 @@ def _write(
     tables: CellTables,
     folder: Path,
     launch: PlannedLaunch,
-    sources: Sequence[Source],
+    sources: Sequence[ImportedText],
 ) -> None:
     """Write a launch and the texts that it was read from, and seal both; UsageError where they hold what no run can."""
     record, part = _record(launch, sources)
@@ -212,7 +212,7 @@ def _write(
         import_notes=tuple(notes_of(sources)),
     )
     write_launch(folder, record, facts=facts, workload=part, cells=tables.content(record))
-    journal.append(Happened.IMPORTED, launch.launch_id, sha256=journal.hashes(folder / LAUNCH, *texts))
+    journal.append(JournalEvent.IMPORTED, launch.launch_id, sha256=journal.hashes(folder / LAUNCH, *texts))
 
 
 @contextmanager
@@ -312,11 +312,11 @@ def _tool_of(imported: Imported) -> str:
     return f"{imported.program} {imported.version}"
 
 
-def _source(path: Path, options: ImportOptions, given: Path) -> Source:
+def _source(path: Path, options: ImportOptions, given: Path) -> ImportedText:
     """Return a text and what it says; `given` is what the user named: the file, or its folder. UsageError where it says nothing."""
     try:
         content, text = read_file(path)
-        return Source(path, content, *read_text(text, str(path), options.importer))
+        return ImportedText(path, content, *read_text(text, str(path), options.importer))
     except UsageError as error:
         if given == path:
             raise
@@ -331,7 +331,7 @@ def _testbed(sources: Sources) -> Testbed:
         by.setdefault(launch.fabric, []).extend(_tool_of(one.imported) for one in found)
     return Testbed(
         name="imported",
-        launcher=Launcher.LOCAL,
+        launcher=LauncherKind.LOCAL,
         nodes=(Node(name="not-told"),),
         fabrics=tuple(
             Fabric(name=name, description=f"imported: {', '.join(dict.fromkeys(tools))}") for name, tools in by.items()
@@ -352,7 +352,7 @@ def _differences(sources: Sources) -> list[str]:
     return tool_differences(versions, datatypes)
 
 
-def _record(launch: PlannedLaunch, sources: Sequence[Source]) -> tuple[Record, WorkloadPart | None]:
+def _record(launch: PlannedLaunch, sources: Sequence[ImportedText]) -> tuple[Record, WorkloadPart | None]:
     loads = [(one, load) for one in sources for load in one.imported.loads]
     if not loads:
         return record_of_tests(launch, sources), None

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from fabricbench.lab.topology import CONTROL_INTERFACE, CONTROL_MTU, CONTROL_SUBNET, Topology, rdma_device
+from fabricbench.lab.topology import CONTROL_INTERFACE, CONTROL_MTU, CONTROL_SUBNET, LabTopology, rdma_device
 
 MEMORY = "1G"
 """Taken as it is touched, from a tmpfs of the node's."""
@@ -36,7 +36,7 @@ def folder_of(directory: Path, node: str) -> Path:
     return directory / f"guest-{node}"
 
 
-def kernel_tokens(kernel: Path, folder: Path, topology: Topology, index: int) -> list[str]:
+def kernel_tokens(kernel: Path, folder: Path, topology: LabTopology, index: int) -> list[str]:
     """Return the tokens that boot a node's guest, on one processor: one that hops between several is four times slower."""
     interfaces = [(CONTROL_INTERFACE, CONTROL_MTU), *((one.interface, one.fabric.mtu) for one in topology.fabrics)]
     return [
@@ -50,12 +50,12 @@ def kernel_tokens(kernel: Path, folder: Path, topology: Topology, index: int) ->
     ]
 
 
-def _cpu_of(topology: Topology, index: int) -> int:
+def _cpu_of(topology: LabTopology, index: int) -> int:
     own = topology.nodes[index].cpus
     return own[0] if own else topology.node_cpus[index % len(topology.node_cpus)]
 
 
-def network_batch(topology: Topology, index: int) -> str:
+def network_batch(topology: LabTopology, index: int) -> str:
     """Return what `ip -batch` is told in a node's guest: one start of a program, each of which costs 10 to 50 ms there."""
     node = topology.nodes[index]
     mine = [(CONTROL_INTERFACE, CONTROL_MTU, node.control_mac, node.control_address, CONTROL_SUBNET.prefixlen)]
@@ -80,7 +80,7 @@ def network_batch(topology: Topology, index: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def device_batch(topology: Topology) -> str:
+def device_batch(topology: LabTopology) -> str:
     """Return what `rdma -batch` is told in a guest: a soft-RoCE device over each fabric."""
     return "".join(
         f"link add {rdma_device(one.interface)} type rxe netdev {one.interface}\n" for one in topology.fabrics

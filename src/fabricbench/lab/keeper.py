@@ -26,7 +26,7 @@ from fabricbench.lab import guest, namespaces
 from fabricbench.lab.node import NodeOrder, become_node, quieten_network, turn_offloads_off
 from fabricbench.lab.process import told_exit_code
 from fabricbench.lab.sender_limit import sender_limit
-from fabricbench.lab.topology import CONTROL_INTERFACE, CONTROL_MTU, KEPT_FILES, STAY, KeeperOrder, Topology
+from fabricbench.lab.topology import CONTROL_INTERFACE, CONTROL_MTU, KEPT_FILES, STAY, KeeperOrder, LabTopology
 
 _BRIDGE = "control"
 _TIMEOUT_S = 20.0
@@ -187,7 +187,7 @@ def _fork_node(order: KeeperOrder, index: int) -> HeldNode:
     return HeldNode(node.node.name, pid, ours, _patience(order))
 
 
-def _lay_links(topology: Topology, nodes: list[HeldNode]) -> None:
+def _lay_links(topology: LabTopology, nodes: list[HeldNode]) -> None:
     with IPRoute() as network:
         network.link("add", ifname=_BRIDGE, kind="bridge")
         bridge = socket.if_nametoindex(_BRIDGE)

@@ -42,7 +42,7 @@ from fabricbench.lab.topology import (
     LATENESS_FILE,
     STAY,
     KeeperOrder,
-    Topology,
+    LabTopology,
     plan_lab,
     switch_file,
 )
@@ -126,7 +126,7 @@ class Lab:
         return cls(name, entry)
 
     @property
-    def topology(self) -> Topology:
+    def topology(self) -> LabTopology:
         """The plan that the lab was made from."""
         return self.entry.topology
 

@@ -22,7 +22,7 @@ from pydantic import ValidationError
 from fabricbench.deadline import locks
 from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.lab.process import ProcessIdentity
-from fabricbench.lab.topology import Topology
+from fabricbench.lab.topology import LabTopology
 from fabricbench.model import Model
 from fabricbench.private import check_private, make_private, read_private
 
@@ -48,7 +48,7 @@ class LedgerEntry(Model):
     is_owned: bool
     owner_pid: int
     started_at: str
-    topology: Topology
+    topology: LabTopology
     nodes: dict[str, ProcessIdentity] = {}
     inner_pids: dict[str, int] = {}
     switches: dict[str, ProcessIdentity] = {}

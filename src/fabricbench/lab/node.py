@@ -24,7 +24,7 @@ from pyroute2 import IPRoute
 from fabricbench.lab import namespaces
 from fabricbench.lab.neighbours import add_neighbours
 from fabricbench.lab.sender_limit import SenderLimit, limit_sender
-from fabricbench.lab.topology import CONTROL_INTERFACE, CONTROL_SUBNET, PlannedNode, Rdma, Topology
+from fabricbench.lab.topology import CONTROL_INTERFACE, CONTROL_SUBNET, LabTopology, PlannedNode, Rdma
 
 _SETTINGS = {
     # Or the end of one launch (its slow-start threshold) would shape the next.
@@ -46,7 +46,7 @@ class NodeOrder:
     interfaces.
     """
 
-    topology: Topology
+    topology: LabTopology
     index: int
     limits: tuple[SenderLimit, ...]
     hosts: Path

@@ -20,7 +20,7 @@ from fabricbench.lab.torus import torus_of
 from fabricbench.model import Model, RdmaEnd
 from fabricbench.pattern_facts import USUAL_LAYERS, Layer
 from fabricbench.quantity import count
-from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
+from fabricbench.testbed.model import Fabric, LauncherKind, Node, Testbed
 
 CONTROL_INTERFACE = "ctl0"
 CONTROL_SUBNET = IPv4Network("10.98.0.0/24")
@@ -74,7 +74,7 @@ class PlannedFabric(Model):
     cpu: int | None
 
 
-class Topology(Model):
+class LabTopology(Model):
     """A whole lab. `node_cpus` are the processors that programs on all nodes may use; `rdma` tells of one with RDMA."""
 
     name: str
@@ -87,7 +87,7 @@ class Topology(Model):
         """Return the testbed that the lab is."""
         return Testbed(
             name=self.name,
-            launcher=Launcher.LAB,
+            launcher=LauncherKind.LAB,
             lab=self.name,
             nodes=tuple(
                 Node(
@@ -182,7 +182,7 @@ def plan_lab(
     taken: Mapping[int, int] | None = None,
     rdma: Rdma | None = None,
     own_cpus: bool | None = None,
-) -> Topology:
+) -> LabTopology:
     """Return the plan of a lab of `nodes` nodes on the processors `cpus`; UsageError where that cannot be.
 
     `taken` are processors with how many switches of other labs each has. `own_cpus`: whether each node gets processors of its own;
@@ -219,7 +219,7 @@ def plan_lab(
             if len(node_cpus) >= LEAST_NODES
             else "let them share processors (--shared-processors)",
         )
-    return Topology(
+    return LabTopology(
         name=name,
         nodes=tuple(_node(index, len(fabrics), own[index] if own else ()) for index in range(nodes)),
         fabrics=tuple(_fabric(index, fabric, nodes, switch_cpus) for index, fabric in enumerate(fabrics)),
@@ -326,7 +326,7 @@ KEPT_FILES = {"status": "status.json", "lateness": LATENESS_FILE, "crossings": C
 class KeeperOrder(Model):
     """What the keeper is told: the plan, whether it is root, where files are, the switch's program, and what guests need."""
 
-    topology: Topology
+    topology: LabTopology
     has_root: bool
     directory: Path
     switch_program: Path

@@ -35,7 +35,7 @@ END_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
-class Answer:
+class CommandAnswer:
     """How a command on a node ended. `problem` says why it was not started or not waited for; `exit_code` is None then.
 
     `begin_unix_ns` and `end_unix_ns` are when it was asked, and when it was seen to have answered.
@@ -50,7 +50,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Limits:
+class AskingLimits:
     """The seconds that each command and all of them together may take, and how many run at a time."""
 
     each_s: float
@@ -82,12 +82,12 @@ class _Asked:
             self._close()
             raise
 
-    def answer(self) -> Answer | None:
+    def answer(self) -> CommandAnswer | None:
         """Return the answer, None while the command runs."""
         code = self._process.poll()
         if code is None:
             return None
-        return Answer(code, _text(self._stdout), _text(self._stderr), None, self._begin_unix_ns, time.time_ns())
+        return CommandAnswer(code, _text(self._stdout), _text(self._stderr), None, self._begin_unix_ns, time.time_ns())
 
     def new_lines(self) -> list[str]:
         """Return the whole lines that it has printed since this was asked for."""
@@ -115,13 +115,13 @@ class _Asked:
 class _Round:
     """All questions, those that wait, those that are asked, and the answers."""
 
-    def __init__(self, questions: Mapping[str, Sequence[str]], limits: Limits) -> None:
+    def __init__(self, questions: Mapping[str, Sequence[str]], limits: AskingLimits) -> None:
         self._waiting = deque(questions.items())
         self._running: dict[str, _Asked] = {}
         self._limits = limits
         self._deadline = time.monotonic() + limits.all_s
         self._width = max(1, min(limits.in_flight, _descriptors_left() // DESCRIPTORS_OF_EACH))
-        self.answers: dict[str, Answer] = {}
+        self.answers: dict[str, CommandAnswer] = {}
 
     @property
     def is_open(self) -> bool:
@@ -133,21 +133,21 @@ class _Round:
         while self._waiting and len(self._running) < self._width:
             name, tokens = self._waiting.popleft()
             if now >= self._deadline:
-                self.answers[name] = Answer(
+                self.answers[name] = CommandAnswer(
                     problem=f"it was not asked: the {self._limits.all_s:g} s for all nodes were over"
                 )
                 continue
             try:
                 self._running[name] = _Asked(tokens, min(now + self._limits.each_s, self._deadline))
             except (OSError, ValueError) as error:
-                self.answers[name] = Answer(problem=_cannot_start(tokens[0], error))
+                self.answers[name] = CommandAnswer(problem=_cannot_start(tokens[0], error))
 
     def collect(self, now: float) -> None:
         """Take the answers of those that have ended, and end those whose time is over."""
         for name, asked in list(self._running.items()):
             answer = asked.answer()
             if answer is None and now >= asked.end:
-                answer = Answer(problem=f"there was no answer within {asked.end - asked.begin:.0f} s")
+                answer = CommandAnswer(problem=f"there was no answer within {asked.end - asked.begin:.0f} s")
             if answer is not None:
                 self.answers[name] = answer
                 self._running.pop(name).finish()
@@ -159,8 +159,8 @@ class _Round:
 
 
 def ask_all(
-    questions: Mapping[str, Sequence[str]], limits: Limits, tell: Callable[[int], None] = lambda _: None
-) -> dict[str, Answer]:
+    questions: Mapping[str, Sequence[str]], limits: AskingLimits, tell: Callable[[int], None] = lambda _: None
+) -> dict[str, CommandAnswer]:
     """Run each command (tokens by name) and return how each ended. Raises nothing but what `tell` raises.
 
     `tell` gets the number of questions that are over, each time it grows and at least twice a second.
@@ -192,7 +192,7 @@ def ask_together(
     seconds: float,
     is_answer: Callable[[str], bool],
     tell: Callable[[int], None] = lambda _: None,
-) -> dict[str, Answer]:
+) -> dict[str, CommandAnswer]:
     """Run one command that asks many nodes, and return the answers of those that gave one: a line behind `NODE: `.
 
     It may come in parts: all but the last stand behind `NODE:+ `. Of `n17.site.org` the name may be cut to `n17`, as pdsh does
@@ -201,7 +201,7 @@ def ask_together(
     It is not waited for once all have answered, or none has for QUIET_SECONDS after others had. Raises nothing but what `tell`
     raises.
     """
-    begin, answers = time.time_ns(), dict[str, Answer]()
+    begin, answers = time.time_ns(), dict[str, CommandAnswer]()
     labels = _labels(nodes)
     parts: dict[str, str] = {}
     try:
@@ -224,7 +224,7 @@ def ask_together(
                 if mark:
                     parts[name] = whole
                 elif is_answer(whole):
-                    answers[name] = Answer(0, whole, begin_unix_ns=begin, end_unix_ns=time.time_ns())
+                    answers[name] = CommandAnswer(0, whole, begin_unix_ns=begin, end_unix_ns=time.time_ns())
             if len(answers) > before:
                 heard = now
                 tell(len(answers))
@@ -245,7 +245,7 @@ def _labels(nodes: Collection[str]) -> dict[str, str]:
 
 def ask_one(
     tokens: Sequence[str], seconds: float, *, given: BinaryIO | None = None, taken: BinaryIO | None = None
-) -> Answer:
+) -> CommandAnswer:
     """Run one command and return how it ended; it reads `given` from where that stands, and prints into `taken`, of any size.
 
     Raises nothing; whatever is raised meanwhile ends the command first.
@@ -253,11 +253,11 @@ def ask_one(
     try:
         asked = _Asked(tokens, time.monotonic() + seconds, given, taken)
     except (OSError, ValueError) as error:
-        return Answer(problem=_cannot_start(tokens[0], error))
+        return CommandAnswer(problem=_cannot_start(tokens[0], error))
     try:
         while (answer := asked.answer()) is None and time.monotonic() < asked.end:
             time.sleep(LOOK_SECONDS)
-        return answer or Answer(problem=f"there was no answer within {seconds:.0f} s")
+        return answer or CommandAnswer(problem=f"there was no answer within {seconds:.0f} s")
     finally:
         asked.finish()
 

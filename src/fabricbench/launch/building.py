@@ -67,7 +67,7 @@ class Build:
     definitions: str = ""
     """Further `-D` of CMake, as JSON."""
 
-    def has_all(self, wanted: Wanted) -> bool:
+    def has_all(self, wanted: BuildRequest) -> bool:
         """Whether it has what is wanted: kernels where they are, and these definitions where there are any."""
         has_kernels = self.kernels == "yes" if self.kernels else any("npb" in one.name for one in self.programs)
         is_defined = not wanted.definitions or json.loads(self.definitions or "[]") == list(wanted.definitions)
@@ -147,7 +147,7 @@ def read_build(folder: Path) -> Build:
     return Build(**{**json.loads((folder / ABOUT).read_text()), "folder": folder})
 
 
-def has_all(folder: Path, wanted: Wanted) -> bool:
+def has_all(folder: Path, wanted: BuildRequest) -> bool:
     """Return whether a build has what is wanted; one that does not tell has not."""
     try:
         return read_build(folder).has_all(wanted)
@@ -167,7 +167,7 @@ def all_builds() -> list[Build]:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class BuildRequest:
     """How to build: with kernels or without, with further `-D` of CMake, with so many processes (0: as many as processors)."""
 
     has_kernels: bool = True
@@ -175,7 +175,7 @@ class Wanted:
     jobs: int = 0
 
 
-def build(installation: Installation, library: str, wanted: Wanted, tell: Tell = lambda *_: None) -> Path:
+def build(installation: Installation, library: str, wanted: BuildRequest, tell: Tell = lambda *_: None) -> Path:
     """Build our programs with an MPI and return their folder; one of the same key is replaced.
 
     EnvironmentLacks where a tool is missing or the build fails, with the end of its log; what was there before is then left.
@@ -203,7 +203,7 @@ def build(installation: Installation, library: str, wanted: Wanted, tell: Tell =
     return target
 
 
-def _make(installation: Installation, wanted: Wanted, aside: Path, tell: Tell) -> Path:
+def _make(installation: Installation, wanted: BuildRequest, aside: Path, tell: Tell) -> Path:
     """Configure, build and install into a folder; return where the programs are."""
     log = aside / "log"
     generator, cmake = _generator(installation), _cmake(installation)

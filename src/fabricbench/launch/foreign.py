@@ -24,7 +24,7 @@ CLEARED_NOTICE = (
 
 
 @dataclass(frozen=True)
-class Kind:
+class VariablePrefix:
     """Variables by what their names begin with, but for those that begin with one of `kept`.
 
     `is_told`: their values are kept with the launch. Those of a batch job may hold its keys.
@@ -35,14 +35,14 @@ class Kind:
     is_told: bool = True
 
 
-OF_JOBS = Kind(
+OF_JOBS = VariablePrefix(
     prefixes=("SLURM_", "SLURMD_", "PBS_", "LSB_", "LS_JOBPID", "PE_HOSTFILE", "COBALT_", "LOADL_", "OAR_", "FLUX_"),
     kept=("SLURM_CONF",),
     is_told=False,
 )
 """Nodes, tasks and processors of a batch job."""
 
-OF_RANKS = Kind(
+OF_RANKS = VariablePrefix(
     prefixes=(
         "PMI_", "PMIX_", "PALS_", "ALPS_APP_", "MPI_LOCAL", "OMPI_COMM_WORLD_", "OMPI_UNIVERSE_", "OMPI_APP_", "MV2_COMM_WORLD_",
     ),
@@ -51,12 +51,12 @@ OF_RANKS = Kind(
 )  # fmt: skip
 """What a starter told the process that fabricbench runs in: that it is a rank, and where its daemon listens."""
 
-OF_STARTERS = Kind(
+OF_STARTERS = VariablePrefix(
     prefixes=("HYDRA_", "MPIEXEC_", "I_MPI_HYDRA_", "I_MPI_PIN", "I_MPI_PERHOST", "PRTE_MCA_", "PMIX_MCA_"),
 )
 """Hosts, launchers, bindings, prefixes of lines and time limits of a starter."""
 
-OF_WAYS = Kind(
+OF_WAYS = VariablePrefix(
     prefixes=(
         "FI_", "UCX_", "MPIR_CVAR_", "MPICH_", "OMPI_MCA_", "MV2_", "I_MPI_FABRICS", "I_MPI_OFI_", "PSM2_", "PSM3_",
     ),

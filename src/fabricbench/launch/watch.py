@@ -63,7 +63,7 @@ class LeftBehind:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ProgramEnd:
     """How a launch ended. `exit_code` is None where it was ended: at its time limit, or because it had printed too much.
 
     `flooded` is the log that it had then filled with more than MOST_LOG_BYTES. `left_behind` runs on beside all that follows.
@@ -124,7 +124,7 @@ def run_watched(
     limit_seconds: float,
     growth: Growth | None = None,
     on_tick: Callable[[], None] = lambda: None,
-) -> Outcome:
+) -> ProgramEnd:
     """Run a guarded command to its end or its limit, beyond which it may go on as long as there is `growth`.
 
     One that prints more than MOST_LOG_BYTES is ended at once. Logs land in its directory. Whatever is raised meanwhile ends it
@@ -159,7 +159,7 @@ def run_watched(
             stuck = guard.end_all(lambda: marked(mark))
     flooded = _flooded((stdout, stderr)) if exit_code is None else None
     left = _left_behind(command.directory, stuck)
-    return Outcome(exit_code, seconds, tail(stderr), flooded, left, standstills, tail(stdout))
+    return ProgramEnd(exit_code, seconds, tail(stderr), flooded, left, standstills, tail(stdout))
 
 
 def end(process: subprocess.Popen[bytes]) -> None:

@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-from fabricbench.published.figures import PublishedFigure, Quantity, published_figures
+from fabricbench.published.figures import PublishedFigure, PublishedQuantity, published_figures
 from fabricbench.published.kernels import PublishedKernel, published_kernels, published_kernels_source
 from fabricbench.published.studies import Study, studies
 
 __all__ = [
     "PublishedFigure",
     "PublishedKernel",
-    "Quantity",
+    "PublishedQuantity",
     "Study",
     "published_figures",
     "published_kernels",

@@ -20,7 +20,7 @@ OA_ON_ATM, OA_ON_ETHERNET = "ATM, 8 nodes", "Fast Ethernet, number of nodes not 
 """Times of the optical absorption, by their names in the study of NIST."""
 
 
-class Quantity(StrEnum):
+class PublishedQuantity(StrEnum):
     """What a published figure is of. A `latency` is what its study calls so, one way as a rule: not our round-trip time."""
 
     LINE_RATE = "line_rate"
@@ -44,7 +44,7 @@ class PublishedFigure(Model):
     study: str
     fabric: str | None
     layer: Layer | None
-    quantity: Quantity
+    quantity: PublishedQuantity
     value: float
     unit: str
     as_published: str
@@ -56,7 +56,7 @@ class PublishedFigure(Model):
     ranks: int | None = None
 
 
-class Source(NamedTuple):
+class FigureSource(NamedTuple):
     """Where a figure stands and what it means."""
 
     study: str
@@ -64,7 +64,7 @@ class Source(NamedTuple):
     unit: str
     fabric: str | None
     layer: Layer | None
-    quantity: Quantity
+    quantity: PublishedQuantity
     condition: str
     pattern: Pattern | None = None
     message_bytes: tuple[int, int] | None = None
@@ -85,7 +85,7 @@ UNITS = {
 
 
 def published_figures(
-    fabric: str | None = None, layer: Layer | None = None, quantity: Quantity | None = None
+    fabric: str | None = None, layer: Layer | None = None, quantity: PublishedQuantity | None = None
 ) -> list[PublishedFigure]:
     """Return the figures of a fabric, a layer, a quantity; None takes all of them."""
     return [
@@ -100,7 +100,7 @@ def _all() -> tuple[PublishedFigure, ...]:
     return tuple(_figure(source) for source in _sources())
 
 
-def _figure(source: Source) -> PublishedFigure:
+def _figure(source: FigureSource) -> PublishedFigure:
     origin = study(source.study)
     number = origin.fact(*source.path)
     factor, unit = UNITS[source.unit]
@@ -121,7 +121,7 @@ def _figure(source: Source) -> PublishedFigure:
     )
 
 
-def _sources() -> Iterator[Source]:
+def _sources() -> Iterator[FigureSource]:
     yield from _korkhov()
     yield from _salamon_mink()
     yield from _pisarczyk()
@@ -129,62 +129,74 @@ def _sources() -> Iterator[Source]:
     yield from _xu()
 
 
-def _korkhov() -> Iterator[Source]:
+def _korkhov() -> Iterator[FigureSource]:
     key = "korkhov-2000"
     for fabric in (FE, MYRINET):
-        yield Source(
+        yield FigureSource(
             key,
             ("fabrics", fabric, "line_rate_Mbit_s"),
             "Mbit/s",
             fabric,
             None,
-            Quantity.LINE_RATE,
+            PublishedQuantity.LINE_RATE,
             "one link, one direction",
         )
         for kernel in study(key).fact("npb", fabric):
             on = f"NPB {kernel}, class A, 4 ranks on 4 nodes of Pentium II 450 MHz"
             time = ("npb", fabric, kernel, 0)
             of = f"{kernel}.A"
-            yield Source(key, time, "s", fabric, Layer.MPI, Quantity.RUN_TIME, on, load=of, ranks=4)
-            yield Source(key, ("npb", fabric, kernel, 1), "Mop/s", fabric, Layer.MPI, Quantity.RUN_RATE, on)
+            yield FigureSource(key, time, "s", fabric, Layer.MPI, PublishedQuantity.RUN_TIME, on, load=of, ranks=4)
+            yield FigureSource(
+                key, ("npb", fabric, kernel, 1), "Mop/s", fabric, Layer.MPI, PublishedQuantity.RUN_RATE, on
+            )
 
 
-def _salamon_mink() -> Iterator[Source]:
+def _salamon_mink() -> Iterator[FigureSource]:
     key = "salamon-mink-nist"
     for fabric in (FE, ATM):
         path: tuple[str | int, ...] = ("fabrics", fabric)
-        yield Source(key, (*path, "line_rate_Mbit_s"), "Mbit/s", fabric, None, Quantity.LINE_RATE, "one link")
+        yield FigureSource(
+            key, (*path, "line_rate_Mbit_s"), "Mbit/s", fabric, None, PublishedQuantity.LINE_RATE, "one link"
+        )
         stream, on = (*path, "tcp_stream_Mbit_s"), "TCP stream, highest"
-        yield Source(key, stream, "Mbit/s", fabric, Layer.TCP, Quantity.THROUGHPUT, on, Pattern.STREAM)
+        yield FigureSource(key, stream, "Mbit/s", fabric, Layer.TCP, PublishedQuantity.THROUGHPUT, on, Pattern.STREAM)
     for cpu in study(key).fact("memory_copy_MB_s"):
         on = f"memory copy, {cpu} MHz"
-        yield Source(key, ("memory_copy_MB_s", cpu), "MB/s", None, Layer.MEMORY, Quantity.THROUGHPUT, on)
+        yield FigureSource(key, ("memory_copy_MB_s", cpu), "MB/s", None, Layer.MEMORY, PublishedQuantity.THROUGHPUT, on)
     on = f"TCP ping-pong throughput: {FE} is faster below, {ATM} above"
-    yield Source(key, ("crossover", "bytes"), "B", None, Layer.TCP, Quantity.CROSSOVER, on)
+    yield FigureSource(key, ("crossover", "bytes"), "B", None, Layer.TCP, PublishedQuantity.CROSSOVER, on)
     for end, word in (("min", "lowest"), ("max", "highest")):
         on = f"packets of various sizes, against a crossover cable, {word}"
         added = ("ethernet_switch_added_latency_us", end)
-        yield Source(key, added, "us", FE, Layer.FRAME, Quantity.SWITCH_ADDED_LATENCY, on)
+        yield FigureSource(key, added, "us", FE, Layer.FRAME, PublishedQuantity.SWITCH_ADDED_LATENCY, on)
     for fabric, name in ((ATM, OA_ON_ATM), (FE, OA_ON_ETHERNET)):
         where = ("applications", "optical-absorption", "time_s", name)
-        yield Source(key, where, "s", fabric, Layer.MPI, Quantity.RUN_TIME, f"optical absorption (FFT), {name}")
+        yield FigureSource(
+            key, where, "s", fabric, Layer.MPI, PublishedQuantity.RUN_TIME, f"optical absorption (FFT), {name}"
+        )
 
 
-def _pisarczyk() -> Iterator[Source]:
+def _pisarczyk() -> Iterator[FigureSource]:
     key = "pisarczyk-2006"
     for name, unit, layer, quantity, condition in (
         (
             "bcm5700_default_max_Mbit_s",
             "Mbit/s",
             None,
-            Quantity.THROUGHPUT,
+            PublishedQuantity.THROUGHPUT,
             "bcm5700 driver with its defaults, highest",
         ),
-        ("transmitter_latency_streaming_us", "us", None, Quantity.LATENCY, "transmitter's share, streaming"),
-        ("mpi_message_us", "us", Layer.MPI, Quantity.LATENCY, "one MPI message, crossover cable"),
-        ("estimated_with_rdma_us", "us", Layer.MPI, Quantity.LATENCY, "one message with RDMA: the study's estimate"),
+        ("transmitter_latency_streaming_us", "us", None, PublishedQuantity.LATENCY, "transmitter's share, streaming"),
+        ("mpi_message_us", "us", Layer.MPI, PublishedQuantity.LATENCY, "one MPI message, crossover cable"),
+        (
+            "estimated_with_rdma_us",
+            "us",
+            Layer.MPI,
+            PublishedQuantity.LATENCY,
+            "one message with RDMA: the study's estimate",
+        ),
     ):
-        yield Source(key, ("results", name), unit, GIGABIT, layer, quantity, condition)
+        yield FigureSource(key, ("results", name), unit, GIGABIT, layer, quantity, condition)
 
 
 SCI_PATTERNS = {
@@ -194,24 +206,26 @@ SCI_PATTERNS = {
 }
 
 
-def _abramov() -> Iterator[Source]:
+def _abramov() -> Iterator[FigureSource]:
     key = "abramov-2002"
     for test in study(key).fact("mpi_over_sci", "bandwidth_MB_s"):
         where: tuple[str | int, ...] = ("mpi_over_sci", "bandwidth_MB_s", test)
         pattern = SCI_PATTERNS[test]
-        yield Source(key, where, "MB/s", SCI, Layer.MPI, Quantity.THROUGHPUT, f"MPI {test}, highest", pattern)
+        yield FigureSource(
+            key, where, "MB/s", SCI, Layer.MPI, PublishedQuantity.THROUGHPUT, f"MPI {test}, highest", pattern
+        )
         for end, word in enumerate(("lowest", "highest")):
             on = f"MPI {test}, 0 to 32 bytes, {word} over the nodes tried"
             where = ("mpi_over_sci", "latency_us_0_to_32_bytes", test, end)
-            yield Source(key, where, "us", SCI, Layer.MPI, Quantity.LATENCY, on, pattern, (0, 32))
+            yield FigureSource(key, where, "us", SCI, Layer.MPI, PublishedQuantity.LATENCY, on, pattern, (0, 32))
     on = "first SKIF cluster (2000), SCI torus 4 x 4"
     first = "first_skif_2000"
     latency, carried = (first, "mpi_latency_us_no_worse_than"), (first, "mpi_point_to_point_MB_s_up_to")
-    yield Source(key, latency, "us", SCI_TORUS, Layer.MPI, Quantity.LATENCY, on)
-    yield Source(key, carried, "MB/s", SCI_TORUS, Layer.MPI, Quantity.THROUGHPUT, on)
+    yield FigureSource(key, latency, "us", SCI_TORUS, Layer.MPI, PublishedQuantity.LATENCY, on)
+    yield FigureSource(key, carried, "MB/s", SCI_TORUS, Layer.MPI, PublishedQuantity.THROUGHPUT, on)
 
 
-def _xu() -> Iterator[Source]:
+def _xu() -> Iterator[FigureSource]:
     key = "xu-2024"
     for fabric, other, name, load in (
         (ROCE, INFINIBAND, "hpl_time_RoCE_ahead_percent", "HPL"),
@@ -221,4 +235,4 @@ def _xu() -> Iterator[Source]:
     ):
         for end, word in enumerate(("lowest", "highest")):
             on = f"{load}, ahead of {other}, {word}"
-            yield Source(key, ("results", name, end), "%", fabric, Layer.MPI, Quantity.AHEAD, on)
+            yield FigureSource(key, ("results", name, end), "%", fabric, Layer.MPI, PublishedQuantity.AHEAD, on)

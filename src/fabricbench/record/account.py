@@ -15,7 +15,7 @@ import polars as pl
 
 from fabricbench.record.farm_jobs import FarmJobs
 from fabricbench.record.farm_lines import DONE, JOBS, LOST, RETRIED
-from fabricbench.record.journal import START_IS_OVER, Entry, Happened, Journal
+from fabricbench.record.journal import START_IS_OVER, Journal, JournalEntry, JournalEvent
 from fabricbench.record.launch import read_cells
 from fabricbench.record.lines import FailureCode
 from fabricbench.record.lock import is_locked
@@ -139,7 +139,7 @@ def joined(accounts: Sequence[SubjectAccount]) -> SubjectAccount:
     )
 
 
-def _starts_of(entries: Iterable[Entry]) -> defaultdict[str, _Starts]:
+def _starts_of(entries: Iterable[JournalEntry]) -> defaultdict[str, _Starts]:
     found: defaultdict[str, _Starts] = defaultdict(_Starts)
     for entry in entries:
         if entry.launch_id is None:
@@ -148,17 +148,17 @@ def _starts_of(entries: Iterable[Entry]) -> defaultdict[str, _Starts]:
         if entry.event in START_IS_OVER:
             one.is_under_way = False
         match entry.event:
-            case Happened.STARTED:
+            case JournalEvent.STARTED:
                 one.starts += 1
                 one.killed += one.is_under_way
                 one.is_over = False
                 one.is_stopped = False
                 one.is_under_way = True
-            case Happened.FAILED:
+            case JournalEvent.FAILED:
                 one.failed += 1
                 one.reason = str(entry.facts.get("reason", ""))
                 one.is_over = True
-            case Happened.STOPPED:
+            case JournalEvent.STOPPED:
                 one.is_stopped = True
             case _:
                 pass

@@ -12,7 +12,7 @@ MOST_NAMED = 5
 """Of jobs, where they are named one by one."""
 
 
-class Ended(StrEnum):
+class JobEnd(StrEnum):
     """How an attempt ended. `NODE` is the node's fault and no failure of the job: a full disk, say."""
 
     DONE = "done"
@@ -25,7 +25,7 @@ class Ended(StrEnum):
     NODE = "node"
 
 
-class LeftOut(Model):
+class LeftOutNode(Model):
     """A node that was given nothing more, and why."""
 
     node: str
@@ -39,7 +39,7 @@ class JobTrouble(Model):
     """
 
     node: str
-    ended: Ended
+    ended: JobEnd
     exit_code: int | None = None
     signal: int | None = None
     reason: str
@@ -59,7 +59,7 @@ class FarmJobs(Model):
     done: int
     lost: int
     retried: int
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[LeftOutNode, ...] = ()
     troubles: tuple[JobTrouble, ...] = ()
     done_on: dict[str, int] = {}
 

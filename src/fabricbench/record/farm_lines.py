@@ -25,7 +25,7 @@ from pydantic import Field, TypeAdapter
 
 from fabricbench.model import Model
 from fabricbench.quantity import count
-from fabricbench.record.farm_jobs import MOST_NAMED, Ended, FarmJobs, JobTrouble, LeftOut, alike
+from fabricbench.record.farm_jobs import MOST_NAMED, FarmJobs, JobEnd, JobTrouble, LeftOutNode, alike
 from fabricbench.record.integrity import read_lines
 from fabricbench.record.lines import InterfaceBytes, RankInfo
 from fabricbench.record.reading import Damage, take_lines
@@ -107,7 +107,7 @@ class FarmAttempt(Model):
     attempt: int = Field(ge=0)
     node: str
     rank: int = Field(ge=0)
-    ended: Ended
+    ended: JobEnd
     exit_code: int | None
     signal: int | None
     reason: str
@@ -125,7 +125,7 @@ class FarmAttempt(Model):
     @property
     def is_done(self) -> bool:
         """Whether the job is done by it."""
-        return self.ended is Ended.DONE
+        return self.ended is JobEnd.DONE
 
     @property
     def span_s(self) -> tuple[float, float]:
@@ -144,7 +144,7 @@ class FarmFooter(Model):
     lost: int = Field(ge=0)
     retried: int = Field(ge=0)
     staged_bytes: int = Field(ge=0)
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[LeftOutNode, ...] = ()
     left_behind: tuple[str, ...] = ()
     """What could not be removed from a node."""
     interfaces: dict[str, InterfaceBytes] = {}
@@ -247,7 +247,7 @@ class FarmRecord:
         """When each worker that was left out had failed, by its rank: from then on it is given nothing more."""
         found: dict[int, float] = {}
         for one in self.attempts:
-            if one.ended is Ended.NODE and one.node:
+            if one.ended is JobEnd.NODE and one.node:
                 found[one.rank] = min(one.ended_s, found.get(one.rank, one.ended_s))
         return found
 

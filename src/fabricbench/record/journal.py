@@ -23,7 +23,7 @@ from fabricbench.record.atomic import appended, explained
 from fabricbench.record.integrity import JOURNAL, SEALS, file_sha256, read_file, unreadable
 
 
-class Happened(StrEnum):
+class JournalEvent(StrEnum):
     """What a line of the journal tells."""
 
     PLANNED = "planned"
@@ -42,14 +42,14 @@ class Happened(StrEnum):
     IMPORTED = "imported"
 
 
-START_IS_OVER = frozenset({Happened.FINISHED, Happened.ADOPTED, Happened.FAILED, Happened.INTERRUPTED})
+START_IS_OVER = frozenset({JournalEvent.FINISHED, JournalEvent.ADOPTED, JournalEvent.FAILED, JournalEvent.INTERRUPTED})
 """What ends a start of a launch. One without any was under way when the run itself died, or goes on."""
 
 
-class Entry(Model):
+class JournalEntry(Model):
     """One event. `attempt` counts a launch's starts from 1."""
 
-    event: Happened
+    event: JournalEvent
     unix_ns: int = Field(ge=0, lt=2**63)
     launch_id: str | None = None
     attempt: int | None = None
@@ -64,12 +64,12 @@ class Journal:
         self._now_ns = now_ns
         self._read_bytes = 0
         """How much of the file is in the two below."""
-        self._entries: list[Entry] = []
+        self._entries: list[JournalEntry] = []
         self._started: Counter[str] = Counter()
 
     def append(
         self,
-        event: Happened,
+        event: JournalEvent,
         launch_id: str | None = None,
         *,
         attempt: int | None = None,
@@ -82,7 +82,7 @@ class Journal:
         """
         if sha256 is not None:
             facts[SEALS] = sha256
-        entry = Entry(event=event, unix_ns=self._now_ns(), launch_id=launch_id, attempt=attempt, facts=facts)
+        entry = JournalEntry(event=event, unix_ns=self._now_ns(), launch_id=launch_id, attempt=attempt, facts=facts)
         try:
             with appended(self.path) as file:
                 # A line that a crash cut short must not swallow this one.
@@ -96,13 +96,13 @@ class Journal:
 
         Not behind it: a crash between the two would make the new file look altered.
         """
-        self.append(Happened.DESCRIBED, sha256={name: hashlib.sha256(text.encode()).hexdigest()})
+        self.append(JournalEvent.DESCRIBED, sha256={name: hashlib.sha256(text.encode()).hexdigest()})
 
     def hashes(self, *paths: Path) -> dict[str, str]:
         """Return what files of the run directory hash to, by their paths in it."""
         return {path.relative_to(self.path.parent).as_posix(): file_sha256(path) for path in paths}
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[JournalEntry]:
         """Return every whole event; a line that is cut short or garbled is passed over. DamagedFile where it cannot be read.
 
         Only what was written since the last call is read: a run asks at each of its launches.
@@ -132,27 +132,27 @@ class Journal:
         end = text.rfind(b"\n") + 1
         for line in text[:end].splitlines():
             with suppress(ValidationError):
-                self._take(Entry.model_validate_json(line))
+                self._take(JournalEntry.model_validate_json(line))
         self._read_bytes += end
         with suppress(ValidationError):  # a last line whose end alone is missing is whole
-            self._take(Entry.model_validate_json(text[end:]))
+            self._take(JournalEntry.model_validate_json(text[end:]))
             self._read_bytes += len(text) - end
 
     def _forget(self) -> None:
         self._read_bytes, self._entries = 0, []
         self._started = Counter()
 
-    def _take(self, entry: Entry) -> None:
+    def _take(self, entry: JournalEntry) -> None:
         self._entries.append(entry)
-        if entry.event is Happened.STARTED and entry.launch_id is not None:
+        if entry.event is JournalEvent.STARTED and entry.launch_id is not None:
             self._started[entry.launch_id] += 1
 
 
-def under_way(entries: Iterable[Entry]) -> tuple[str, ...]:
+def under_way(entries: Iterable[JournalEntry]) -> tuple[str, ...]:
     """Return the launches whose last start has no end in the journal."""
     found: dict[str, None] = {}
     for entry in entries:
-        if entry.launch_id is not None and entry.event is Happened.STARTED:
+        if entry.launch_id is not None and entry.event is JournalEvent.STARTED:
             found[entry.launch_id] = None
         elif entry.launch_id is not None and entry.event in START_IS_OVER:
             found.pop(entry.launch_id, None)

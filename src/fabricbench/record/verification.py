@@ -18,12 +18,12 @@ from fabricbench.record.integrity import (
     file_sha256,
     launch_path,
 )
-from fabricbench.record.journal import Happened, Journal
+from fabricbench.record.journal import Journal, JournalEvent
 from fabricbench.record.launch import is_stored, read_summary
 from fabricbench.record.store import Run
 
 
-class Verdict(StrEnum):
+class RunVerdict(StrEnum):
     """What is said of a run directory as a whole; the gravest that holds."""
 
     ALTERED = "altered"
@@ -46,7 +46,7 @@ class Verification(Model):
     """
 
     run_directory: str
-    verdict: Verdict
+    verdict: RunVerdict
     data_sha256: str
     planned: int
     finished: int
@@ -92,19 +92,19 @@ def verify(path: Path | str) -> Verification:
         altered=tuple(Altered(path=name, reason=altered[name]) for name in sorted(altered)),
         missing=missing,
         without_hash=tuple(without),
-        is_imported=any(one.event is Happened.IMPORTED for one in Journal(run.path).entries()),
+        is_imported=any(one.event is JournalEvent.IMPORTED for one in Journal(run.path).entries()),
     )
 
 
-def _verdict(is_altered: bool, has_no_hash: bool, is_incomplete: bool) -> Verdict:
+def _verdict(is_altered: bool, has_no_hash: bool, is_incomplete: bool) -> RunVerdict:
     for holds, verdict in (
-        (is_altered, Verdict.ALTERED),
-        (has_no_hash, Verdict.CANNOT_TELL),
-        (is_incomplete, Verdict.INCOMPLETE),
+        (is_altered, RunVerdict.ALTERED),
+        (has_no_hash, RunVerdict.CANNOT_TELL),
+        (is_incomplete, RunVerdict.INCOMPLETE),
     ):
         if holds:
             return verdict
-    return Verdict.WHOLE
+    return RunVerdict.WHOLE
 
 
 def _written(run: Run) -> Iterator[tuple[str, tuple[str, ...]]]:

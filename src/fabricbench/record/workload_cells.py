@@ -64,7 +64,7 @@ class Measures(StrEnum):
     """A latency or a bandwidth: what the network does, not what it is worth to any work."""
 
 
-class Figure(Model):
+class FigureOfMerit(Model):
     """A figure of merit: what a program is judged by. `unit` is the program's own, of a time always `s`.
 
     `told_in` is the unit in which a program told a time, and in which people are shown it: `ms`, or `ms/step` of one for each of
@@ -110,16 +110,16 @@ def measures_of(unit: str, better: Literal["lower", "higher"]) -> Measures:
     return Measures.WORK_TIME if found is not None and found.is_time_per_work else Measures.RUN_TIME
 
 
-def figure_in(name: str, unit: str, better: Literal["lower", "higher"]) -> Figure:
+def figure_in(name: str, unit: str, better: Literal["lower", "higher"]) -> FigureOfMerit:
     """Return the figure that a program tells in a unit: a time, also one for each of something, is kept in seconds."""
     found = parse_unit(unit)
     is_in_seconds = found is not None and (found.is_time or (better == "lower" and found.is_time_per_work))
     told_in = unit if is_in_seconds else None
-    figure = Figure(name=name, unit="s" if told_in else unit, better=better, told_in=told_in)
+    figure = FigureOfMerit(name=name, unit="s" if told_in else unit, better=better, told_in=told_in)
     return figure.model_copy(update={"measures": figure.kind})
 
 
-class FigureFound(Figure):
+class FigureFound(FigureOfMerit):
     """A figure of merit with its value in one launch."""
 
     value: float = Field(allow_inf_nan=False)

@@ -114,7 +114,7 @@ class Topic(Enum):
 
 
 @dataclass(frozen=True)
-class Row:
+class ScreenRow:
     """One effect. `doubts` are numbers into `Screen.doubts`, of which what differs in figures only shares one.
 
     `ranks` tell the order where there are more than two fabrics.
@@ -190,8 +190,8 @@ class Screen:
     ratio_head: str
     interval_head: str
     """Heads the intervals of the values where these stand in a column: `95 % interval`."""
-    rows: tuple[Row, ...]
-    more_rows: tuple[Row, ...]
+    rows: tuple[ScreenRow, ...]
+    more_rows: tuple[ScreenRow, ...]
     doubts: tuple[str, ...]
     changes: tuple[str, ...]
     """Before and after: what differs in the configurations, a line each; `counts` follows them."""
@@ -222,7 +222,7 @@ class Screen:
         """Whether there are so many fabrics that each has a line, with its place in every effect, and effects are columns."""
         return len(self.fabrics) > MOST_ABREAST
 
-    def turned(self, rows: Sequence[Row], *, has_intervals: bool = False) -> Table:
+    def turned(self, rows: Sequence[ScreenRow], *, has_intervals: bool = False) -> Table:
         """Return rows as columns, a line for each fabric, and below them the evidence of each."""
         lines = [
             (f"{letter} {name}", *(_with_place(row, name, has_interval=has_intervals) for row in rows))
@@ -232,17 +232,17 @@ class Screen:
         columns = (f"{self.level} [place]", *(row.what for row in rows))
         return table(columns, [*lines, evidence], range(1, len(columns)))
 
-    def has_shares(self, rows: Sequence[Row]) -> bool:
+    def has_shares(self, rows: Sequence[ScreenRow]) -> bool:
         """Whether any of these rows has a share of the line rate, which then stands in a column of its own."""
         return any(value.share for row in rows for value in row.values)
 
-    def doubts_of(self, rows: Sequence[Row], told: Sequence[Row] = ()) -> tuple[tuple[int, str], ...]:
+    def doubts_of(self, rows: Sequence[ScreenRow], told: Sequence[ScreenRow] = ()) -> tuple[tuple[int, str], ...]:
         """Return the doubts that rows are marked with, each with its number, but for those of rows that stand above them."""
         numbers = {number for row in rows for number in row.doubts} - {number for row in told for number in row.doubts}
         return tuple((number, self.doubts[number - 1]) for number in sorted(numbers))
 
 
-def _with_place(row: Row, name: str, *, has_interval: bool) -> str:
+def _with_place(row: ScreenRow, name: str, *, has_interval: bool) -> str:
     """Return `83.9 µs [1]`, or `83.9 µs (80 to 88) [1-2]`."""
     value, place = row.value_of(name), row.place_of(name)
     if value is None:
@@ -329,7 +329,7 @@ def _unseen_words(effects: Sequence[Effect]) -> str:
     return f"So few launches may have missed a slow mode of up to {100.0 * max(shares):.0f} % of a fabric's launches."
 
 
-def _in_two_columns(row: Row) -> Row:
+def _in_two_columns(row: ScreenRow) -> ScreenRow:
     """Return a row whose two sides are called before and after, whichever fabric they are of."""
     columns = {value.fabric: name for value, name in zip(row.values, BEFORE_AFTER, strict=True)}
     values = tuple(
@@ -351,9 +351,9 @@ def _changed_words(changes: Changes) -> str:
     return " · ".join(f"{number} {word}" for number, word in counts)
 
 
-def _row(effect: Effect, numbers: Mapping[object, int], margin: float) -> Row:
+def _row(effect: Effect, numbers: Mapping[object, int], margin: float) -> ScreenRow:
     ratios = tuple(_ratio(pair, effect.metric, margin) for pair in effect.pairs)
-    return Row(
+    return ScreenRow(
         what=typographic(effect.what),
         values=tuple(_value(effect, reading) for reading in effect.readings),
         ratios=ratios,

@@ -12,7 +12,7 @@ from itertools import zip_longest
 
 from fabricbench.analysis.findings import MARKS, Findings, Proof
 from fabricbench.quantity import listed
-from fabricbench.report.first_screen import LOST, OF_LINE_RATE, Row, Screen, Value, build_screen, plain_times
+from fabricbench.report.first_screen import LOST, OF_LINE_RATE, Screen, ScreenRow, Value, build_screen, plain_times
 from fabricbench.report.words import NOTHING, unproven_fabrics
 
 SPECIAL = {character: f"\\{character}" for character in "&%$#_{}"} | {
@@ -136,7 +136,7 @@ def _caption(findings: Findings, screen: Screen) -> Iterator[str]:
     yield from (f"({number}) {doubt}." for number, doubt in screen.doubts_of((*screen.rows, *screen.more_rows)))
 
 
-def _rows(screen: Screen, rows: Sequence[Row], *, has_shares: bool, has_evidence: bool) -> Iterator[str]:
+def _rows(screen: Screen, rows: Sequence[ScreenRow], *, has_shares: bool, has_evidence: bool) -> Iterator[str]:
     for number, row in enumerate(rows):
         if number:
             yield r"    \addlinespace[2pt]"
@@ -144,7 +144,7 @@ def _rows(screen: Screen, rows: Sequence[Row], *, has_shares: bool, has_evidence
         yield from _lines([*_cells(screen, row, has_shares=has_shares), *evidence])
 
 
-def _cells(screen: Screen, row: Row, *, has_shares: bool) -> list[Lines]:
+def _cells(screen: Screen, row: ScreenRow, *, has_shares: bool) -> list[Lines]:
     """Return what a row says before its evidence."""
     values = [next((_value(one) for one in row.values if one.fabric == name), [NOTHING]) for _, name in screen.fabrics]
     if screen.is_alone:
@@ -156,7 +156,7 @@ def _cells(screen: Screen, row: Row, *, has_shares: bool) -> list[Lines]:
     return [[row.what], *values, outcome]
 
 
-def _placed(row: Row, name: str) -> Lines:
+def _placed(row: ScreenRow, name: str) -> Lines:
     """Return a fabric's level with its place, its interval below it."""
     value, place = row.value_of(name), row.place_of(name)
     level, *others = [NOTHING] if value is None else _value(value)
@@ -169,12 +169,12 @@ def _value(value: Value) -> Lines:
     return [*(f"[{line}]" if value.is_struck else line for line in lines), *([value.remark] if value.remark else [])]
 
 
-def _evidence(row: Row) -> str:
+def _evidence(row: ScreenRow) -> str:
     """Return the grade in a word, and the numbers of what speaks against the row."""
     return f"{row.grade.value} {_marks(row)}".rstrip()
 
 
-def _marks(row: Row) -> str:
+def _marks(row: ScreenRow) -> str:
     """Return the numbers of what speaks against the row."""
     return " ".join(f"({number})" for number in row.doubts)
 

@@ -18,8 +18,8 @@ from fabricbench.report.first_screen import (
     GRADE_SIGNS,
     LOST,
     OF_LINE_RATE,
-    Row,
     Screen,
+    ScreenRow,
     Topic,
     Value,
     WarningGroup,
@@ -182,7 +182,7 @@ def _doubts(doubts: Sequence[tuple[int, str]]) -> Iterable[str]:
         yield from (*(f"{number}. {_text(doubt)}" for number, doubt in doubts), "")
 
 
-def _effects(screen: Screen, rows: Sequence[Row], sections: Collection[str]) -> Iterable[str]:
+def _effects(screen: Screen, rows: Sequence[ScreenRow], sections: Collection[str]) -> Iterable[str]:
     """Yield the table of effects, each of which leads to the section that has more of it."""
     if screen.is_turned:
         yield from markdown_lines(screen.turned(rows, has_intervals=True).with_cells(typographic))
@@ -209,7 +209,7 @@ def _value(value: Value) -> str:
     return f"{f'~~{text}~~' if value.is_struck else text} {value.remark}".rstrip()
 
 
-def _outcome(screen: Screen, row: Row, *, has_shares: bool) -> list[str]:
+def _outcome(screen: Screen, row: ScreenRow, *, has_shares: bool) -> list[str]:
     if screen.is_alone:
         return [_text(row.values[0].share_in_full)] if has_shares else []
     if not screen.has_pairs:

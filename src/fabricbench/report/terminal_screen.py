@@ -17,8 +17,8 @@ from fabricbench.quantity import listed
 from fabricbench.report.first_screen import (
     LOST,
     OF_LINE_RATE,
-    Row,
     Screen,
+    ScreenRow,
     Value,
     WarningGroup,
     build_screen,
@@ -154,7 +154,7 @@ def _labelled(label: str, lines: Sequence[str], style: str = "bold") -> list[Ren
     return [table]
 
 
-def _effects(findings: Findings, screen: Screen, rows: Sequence[Row], width: int) -> RichTable:
+def _effects(findings: Findings, screen: Screen, rows: Sequence[ScreenRow], width: int) -> RichTable:
     """Return a row for each effect. What has no room goes: the evidence's words first, then the launches."""
     if screen.is_turned:
         return _turned(findings, screen, rows)
@@ -183,7 +183,7 @@ def _effects(findings: Findings, screen: Screen, rows: Sequence[Row], width: int
     return table
 
 
-def _turned(findings: Findings, screen: Screen, rows: Sequence[Row]) -> RichTable:
+def _turned(findings: Findings, screen: Screen, rows: Sequence[ScreenRow]) -> RichTable:
     """Return a line for each fabric, in its colour, and the evidence below them."""
     content = screen.turned(rows)
     table = RichTable(box=None, padding=(0, GAP, 0, 0), header_style="dim", pad_edge=False)
@@ -215,7 +215,7 @@ def _set_widths(table: RichTable, width: int) -> None:
         names.width = min(left, max(_width(cell) for cell in names.cells if isinstance(cell, Text)))
 
 
-def _body(findings: Findings, screen: Screen, rows: Sequence[Row], *, is_narrow: bool) -> list[list[Text]]:
+def _body(findings: Findings, screen: Screen, rows: Sequence[ScreenRow], *, is_narrow: bool) -> list[list[Text]]:
     """Return what each row says but for its launches and its evidence."""
     has_shares = screen.has_shares(rows)
     return [
@@ -238,7 +238,7 @@ def _width(cell: Text) -> int:
     return max(map(len, cell.plain.split("\n")))
 
 
-def _value(row: Row, name: str) -> Text:
+def _value(row: ScreenRow, name: str) -> Text:
     found: Value | None = next((value for value in row.values if value.fabric == name), None)
     if found is None:
         return Text(NOTHING, style="dim")
@@ -246,7 +246,7 @@ def _value(row: Row, name: str) -> Text:
     return text.append(f"\n{found.remark}", style="not strike red") if found.remark else text
 
 
-def _outcome(findings: Findings, screen: Screen, row: Row, *, is_narrow: bool) -> Text:
+def _outcome(findings: Findings, screen: Screen, row: ScreenRow, *, is_narrow: bool) -> Text:
     """Return `● B 1.97 × (1.72 to 2.26)`: the verdict's sign, the letter of who leads, how many times better.
 
     The interval stands on a line of its own where it is narrow. Of more than two fabrics `B > A = C`, of one its interval.
@@ -268,12 +268,12 @@ def _outcome(findings: Findings, screen: Screen, row: Row, *, is_narrow: bool) -
     return Text(f"{sign} {letter} {told}", style=style)
 
 
-def _order(screen: Screen, row: Row) -> str:
+def _order(screen: Screen, row: ScreenRow) -> str:
     letters = {name: letter for letter, name in screen.fabrics}
     return " ".join(f"{letters[name]} {sign}".strip() for name, sign in row.order) or NOTHING
 
 
-def _launches(findings: Findings, row: Row, width: int) -> Text:
+def _launches(findings: Findings, row: ScreenRow, width: int) -> Text:
     """Return all launches as dots on one logarithmic line, each fabric's geometric mean as its letter."""
     values = [one for value in row.values for one in (*value.reading.launches, value.reading.value) if one]
     text = Text(" " * width, no_wrap=True)

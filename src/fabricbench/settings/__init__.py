@@ -12,11 +12,11 @@ from itertools import groupby
 from fabricbench.settings.custom import CustomKind, CustomTable
 from fabricbench.settings.governor import GovernorKind, GovernorTable
 from fabricbench.settings.interface import InterfaceKind, InterfaceTable
-from fabricbench.settings.setting import Kind, Setting, Write
+from fabricbench.settings.setting import Setting, SettingKind, Write
 from fabricbench.settings.sysctl import SysctlKind, SysctlTable
 from fabricbench.testbed.model import Fabric
 
-KINDS: dict[str, Kind] = {
+KINDS: dict[str, SettingKind] = {
     kind.NAME: kind
     for kind in (
         InterfaceKind(),

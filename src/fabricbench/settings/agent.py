@@ -14,7 +14,7 @@ from pathlib import Path
 
 from fabricbench.model import Model
 from fabricbench.settings import KINDS, writes_of
-from fabricbench.settings.setting import SUDO, CannotSetError, Host, Setting, Write, as_json, sudo_rule
+from fabricbench.settings.setting import SUDO, CannotSetError, Setting, SettingsHost, Write, as_json, sudo_rule
 from fabricbench.settings.turn import NotItsTurnError, turn
 
 MODULE = "fabricbench.settings.agent"
@@ -31,7 +31,7 @@ class Task(StrEnum):
     WRITE = "write"
 
 
-class Order(Model):
+class AgentRequest(Model):
     """What a node is told. To examine, a setting may be there with several values. `node`: the identity that it must have.
 
     `run` names the run: once an order that `restores` it has come, none of its other orders writes.
@@ -53,7 +53,7 @@ class Problem(Model):
     action: str
 
 
-class Told(Model):
+class AgentAnswer(Model):
     """What a node answers: its identity, the value of each setting by its key, what is wrong, the commands that were run."""
 
     node: str
@@ -68,25 +68,25 @@ WAIT_SECONDS, RESTORING_WAIT_SECONDS = 30.0, 10.0
 """For another agent there: less than who asks waits, so that its answer is heard. Every command restores, with less patience."""
 
 
-def obey(order: Order, host: Host) -> Told:
+def obey(order: AgentRequest, host: SettingsHost) -> AgentAnswer:
     """Do what an order says, while no other agent of this user is at work here. `refused`: why nothing was done."""
     identity = node_identity(host)
     if order.node and order.node != identity:
         lasting, _ = _read([one for one in order.settings if KINDS[one.kind].OUTLIVES_BOOT], host)
-        return Told(node=identity, is_another=True, values=lasting)
+        return AgentAnswer(node=identity, is_another=True, values=lasting)
     try:
         with turn(RESTORING_WAIT_SECONDS if order.restores else WAIT_SECONDS) as mine:
             if order.restores:
                 mine.end(order.run)
             elif order.task is Task.WRITE and order.run and mine.is_over(order.run):
-                return Told(node=identity, refused="its run was restored, so nothing more is written")
+                return AgentAnswer(node=identity, refused="its run was restored, so nothing more is written")
             host.handed_on = (mine.descriptor,)
             return _obeyed(order, identity, host)
     except NotItsTurnError as error:
-        return Told(node=identity, refused=str(error))
+        return AgentAnswer(node=identity, refused=str(error))
 
 
-def _obeyed(order: Order, identity: str, host: Host) -> Told:
+def _obeyed(order: AgentRequest, identity: str, host: SettingsHost) -> AgentAnswer:
     each = {one.key: one for one in order.settings}
     values, problems = _read(order.settings, host)
     written: list[str] = []
@@ -102,16 +102,16 @@ def _obeyed(order: Order, identity: str, host: Host) -> Told:
                 failed = _write(wished, host, written)
                 values, problems = _read(order.settings, host)
                 problems += [one for one in failed if values.get(one.setting) != each[one.setting].value]
-    return Told(node=identity, values=values, problems=tuple(problems), written=tuple(written))
+    return AgentAnswer(node=identity, values=values, problems=tuple(problems), written=tuple(written))
 
 
-def node_identity(host: Host) -> str:
+def node_identity(host: SettingsHost) -> str:
     """Return what names this node until it is started anew: the kernel's boot and the network namespace."""
     boot = host.text("proc/sys/kernel/random/boot_id")
     return f"{boot} {Path('/proc/self/ns/net').readlink()}"
 
 
-def _read(settings: Iterable[Setting], host: Host) -> tuple[dict[str, str], list[Problem]]:
+def _read(settings: Iterable[Setting], host: SettingsHost) -> tuple[dict[str, str], list[Problem]]:
     values: dict[str, str] = {}
     problems = []
     for one in settings:
@@ -131,7 +131,7 @@ def _problem(setting: Setting, error: CannotSetError) -> Problem:
     return Problem(setting=setting.key, found=error.found, needed=error.needed, action=error.action)
 
 
-def _examine(settings: Sequence[Setting], host: Host) -> list[Problem]:
+def _examine(settings: Sequence[Setting], host: SettingsHost) -> list[Problem]:
     """Return what keeps settings from being written: a program that is not there, a permission."""
     problems: dict[tuple[str, str], Problem] = {}
     for one in settings:
@@ -143,7 +143,7 @@ def _examine(settings: Sequence[Setting], host: Host) -> list[Problem]:
     return list(problems.values())
 
 
-def _check_allowed(write: Write, host: Host) -> None:
+def _check_allowed(write: Write, host: SettingsHost) -> None:
     program = write.tokens[0]
     if os.geteuid() == 0:
         host.run(("sh", "-c", 'command -v -- "$0" >/dev/null || { echo "no $0 there" >&2; exit 1; }', program))
@@ -159,7 +159,7 @@ def _check_allowed(write: Write, host: Host) -> None:
         ) from None
 
 
-def _write(settings: Sequence[Setting], host: Host, written: list[str]) -> list[Problem]:
+def _write(settings: Sequence[Setting], host: SettingsHost, written: list[str]) -> list[Problem]:
     """Write what differs, group by group; what fails is told and does not keep the others from being written."""
     problems: list[Problem] = []
     groups: dict[tuple[str, str], list[Setting]] = {}
@@ -176,13 +176,13 @@ def _write(settings: Sequence[Setting], host: Host, written: list[str]) -> list[
     return problems
 
 
-def _device(setting: Setting, host: Host) -> str:
+def _device(setting: Setting, host: SettingsHost) -> str:
     return host.device(setting) if setting.interface or setting.subnet else ""
 
 
 def main(arguments: Sequence[str]) -> str:
     """Return the answer to an order (JSON), as JSON."""
-    return as_json(obey(Order.model_validate_json(arguments[0]), Host()))
+    return as_json(obey(AgentRequest.model_validate_json(arguments[0]), SettingsHost()))
 
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@ from pydantic import ValidationError
 
 from fabricbench.errors import FabricbenchError
 from fabricbench.interpreter import python
-from fabricbench.launch.asking import MOST_IN_FLIGHT, Answer, Limits, ask_all
-from fabricbench.settings.agent import MODULE, Order, Told
+from fabricbench.launch.asking import MOST_IN_FLIGHT, AskingLimits, CommandAnswer, ask_all
+from fabricbench.settings.agent import MODULE, AgentAnswer, AgentRequest
 from fabricbench.settings.setting import as_json
 
 NODE_SECONDS = 40.0
@@ -25,15 +25,17 @@ Silence = str
 """Why a node told nothing."""
 
 
-def question(in_node: InNode, node: str, order: Order) -> list[str]:
+def question(in_node: InNode, node: str, order: AgentRequest) -> list[str]:
     """Return the tokens that give a node its order. Raises FabricbenchError."""
     return in_node(node, python(MODULE, as_json(order)))
 
 
-def ask_nodes(in_node: InNode, orders: Mapping[str, Order], *, are_apart: bool = True) -> dict[str, Told | Silence]:
+def ask_nodes(
+    in_node: InNode, orders: Mapping[str, AgentRequest], *, are_apart: bool = True
+) -> dict[str, AgentAnswer | Silence]:
     """Return what each node told, or why it told nothing. `are_apart`: each has processors of its own."""
     questions: dict[str, Sequence[str]] = {}
-    found: dict[str, Told | Silence] = {}
+    found: dict[str, AgentAnswer | Silence] = {}
     for node, order in orders.items():
         try:
             questions[node] = question(in_node, node, order)
@@ -49,9 +51,9 @@ def ask_each(
     are_apart: bool = True,
     each_s: float = NODE_SECONDS,
     all_s: float | None = None,
-) -> dict[str, Told | Silence]:
+) -> dict[str, AgentAnswer | Silence]:
     """Return what came of each question (tokens). `all_s`: how long all of them may take, else by their number."""
-    limits = Limits(
+    limits = AskingLimits(
         each_s=each_s,
         all_s=each_s + SECONDS_A_NODE * len(questions) if all_s is None else all_s,
         in_flight=MOST_IN_FLIGHT if are_apart else max(2, len(os.sched_getaffinity(0))),
@@ -59,12 +61,12 @@ def ask_each(
     return {name: _understood(answer) for name, answer in ask_all(questions, limits).items()}
 
 
-def _understood(answer: Answer) -> Told | Silence:
+def _understood(answer: CommandAnswer) -> AgentAnswer | Silence:
     # Whatever a login shell prints comes before the agent's one line.
     line = next((one for one in reversed(answer.stdout.splitlines()) if one.startswith("{")), None)
     if line is not None and answer.exit_code == 0:
         try:
-            told = Told.model_validate_json(line)
+            told = AgentAnswer.model_validate_json(line)
         except ValidationError:
             return "its answer cannot be read: another version of fabricbench is there"
         return told.refused or told

@@ -9,7 +9,7 @@ from pydantic import Field, field_validator, model_validator
 
 from fabricbench.model import Model
 from fabricbench.quantity import count
-from fabricbench.settings.setting import CannotSetError, Host, Setting, Write
+from fabricbench.settings.setting import CannotSetError, Setting, SettingsHost, Write
 from fabricbench.testbed.model import Fabric, Handed
 
 VALUE = "{value}"
@@ -70,7 +70,7 @@ class CustomKind:
         for one in table.custom:
             yield Setting(kind=self.NAME, name=one.name, value=one.value.strip(), read=one.read, write=one.write)
 
-    def read(self, setting: Setting, host: Host) -> str:
+    def read(self, setting: Setting, host: SettingsHost) -> str:
         """Return what the command prints: one line that can be written again."""
         printed = host.run(setting.read)
         if not printed or "\n" in printed:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pydantic import Field
 
 from fabricbench.model import Model
-from fabricbench.settings.setting import CannotSetError, Host, Setting, Write
+from fabricbench.settings.setting import CannotSetError, Setting, SettingsHost, Write
 from fabricbench.testbed.model import Fabric
 
 CPUS = "sys/devices/system/cpu"
@@ -39,7 +39,7 @@ class GovernorKind:
         if table.governor is not None:
             yield Setting(kind=self.NAME, name=self.NAME, value=table.governor)
 
-    def read(self, setting: Setting, host: Host) -> str:
+    def read(self, setting: Setting, host: SettingsHost) -> str:
         """Return the governor of all processors. Raises CannotSetError where there is none, or not the one that is wished."""
         found: dict[str, list[int]] = {}
         for folder in (host.root / CPUS).glob("cpu[0-9]*"):
@@ -57,7 +57,7 @@ class GovernorKind:
             return next(iter(found))
         return ", ".join(f"{governor} {' '.join(map(str, sorted(cpus)))}" for governor, cpus in sorted(found.items()))
 
-    def _check_available(self, setting: Setting, host: Host, cpu: int) -> None:
+    def _check_available(self, setting: Setting, host: SettingsHost, cpu: int) -> None:
         try:
             there = host.text(f"{CPUS}/cpu{cpu}/cpufreq/scaling_available_governors").split()
         except OSError:

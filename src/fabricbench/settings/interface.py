@@ -14,7 +14,7 @@ from fabricbench.configuration import did_you_mean
 from fabricbench.errors import UsageError
 from fabricbench.model import Model
 from fabricbench.quantity import Bytes
-from fabricbench.settings.setting import CannotSetError, Host, Setting, Write
+from fabricbench.settings.setting import CannotSetError, Setting, SettingsHost, Write
 from fabricbench.testbed.interfaces import OFFLOADS
 from fabricbench.testbed.model import Fabric
 
@@ -119,7 +119,7 @@ class InterfaceKind:
         for name, value in wishes.items():
             yield Setting(kind=self.NAME, name=name, value=value, **where)
 
-    def read(self, setting: Setting, host: Host) -> str:
+    def read(self, setting: Setting, host: SettingsHost) -> str:
         """Return the value, numbers as they are, switches as on or off."""
         device = host.device(setting)
         table, _, name = setting.name.partition(" ")
@@ -136,7 +136,7 @@ class InterfaceKind:
             raise CannotSetError(f"{device} has no {setting.name}", NO_SUCH, LEAVE_OUT)
         return _text(found)
 
-    def _asked_of_driver(self, table: str, name: str, device: str, host: Host) -> bool | int | None:
+    def _asked_of_driver(self, table: str, name: str, device: str, host: SettingsHost) -> bool | int | None:
         match table:
             case "coalesce":
                 found = host.ethtool.get_coalesce(device).get(COALESCING[name])

@@ -50,7 +50,7 @@ class NodeEntry(Model):
         return self.lives_with is not None and not self.lives_with.is_alive and not self.lasting
 
 
-class Entry(Model):
+class SettingsEntry(Model):
     """What one run varies. `is_over`: it has ended, and could not restore all, though its process may go on (a notebook).
 
     `job` is the Slurm job whose steps reached its nodes.
@@ -115,7 +115,7 @@ def new_path() -> Path:
     return folder() / f"{os.getpid()}-{secrets.token_hex(4)}{_SUFFIX}"
 
 
-def write(path: Path, entry: Entry) -> None:
+def write(path: Path, entry: SettingsEntry) -> None:
     """Write an entry, whole or not at all, and return once it is on the disk."""
     replace_text(path, entry.model_dump_json(indent=1) + "\n")
     synced(path.parent)
@@ -128,16 +128,16 @@ def remove(path: Path) -> None:
         synced(path.parent)
 
 
-def entries() -> dict[Path, Entry | None]:
+def entries() -> dict[Path, SettingsEntry | None]:
     """Return every entry of this host by its file, None where one cannot be read, or somebody else may have written it.
 
     What an entry says is run to restore a host. Raises EnvironmentLacks where the folder is not this user's own.
     """
     check_own(*_place())
-    found: dict[Path, Entry | None] = {}
+    found: dict[Path, SettingsEntry | None] = {}
     for path in sorted(folder().glob(f"*{_SUFFIX}")):
         try:
-            found[path] = Entry.model_validate_json(read_private(path))
+            found[path] = SettingsEntry.model_validate_json(read_private(path))
         except FileNotFoundError:
             continue
         except (OSError, ValidationError):

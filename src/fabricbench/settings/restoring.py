@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fabricbench.settings import ledger
-from fabricbench.settings.agent import Told
+from fabricbench.settings.agent import AgentAnswer
 from fabricbench.settings.asking import NODE_SECONDS, Silence, ask_each
 
 RESTORE_BY_HAND = "`fabricbench testbed restore` tries again"
@@ -32,7 +32,7 @@ class Restored:
 
 def restore_entry(
     path: Path,
-    entry: ledger.Entry,
+    entry: ledger.SettingsEntry,
     *,
     are_apart: bool = True,
     each_s: float = NODE_SECONDS,
@@ -47,7 +47,7 @@ def restore_entry(
     answers = ask_each(reached, are_apart=are_apart, each_s=each_s, all_s=all_s)
     done, failed = [], dict(unreachable)
     for name, told in answers.items():
-        if isinstance(told, Told) and told.is_another:
+        if isinstance(told, AgentAnswer) and told.is_another:
             if (why := _why_not(left[name], told, left[name].lasting)) is None:
                 gone.append(name)
             else:
@@ -65,7 +65,7 @@ def restore_entry(
     return Restored(entry.run, tuple(done), tuple(gone), {} if forgets else failed, forgotten)
 
 
-def _outside(entry: ledger.Entry, nodes: Sequence[str]) -> dict[str, str]:
+def _outside(entry: ledger.SettingsEntry, nodes: Sequence[str]) -> dict[str, str]:
     """Return which nodes were reached by a job and are none of this one's, and why: to ask them here would start a job."""
     if not entry.job or not nodes:
         return {}
@@ -84,7 +84,7 @@ def _outside(entry: ledger.Entry, nodes: Sequence[str]) -> dict[str, str]:
     return dict.fromkeys(lacking, why)
 
 
-def _why_not(node: ledger.NodeEntry, told: Told | Silence, keys: Collection[str] | None = None) -> str | None:
+def _why_not(node: ledger.NodeEntry, told: AgentAnswer | Silence, keys: Collection[str] | None = None) -> str | None:
     """Return why a node is not as it was; None where it is. `keys`: what of it counts, else all."""
     if isinstance(told, Silence):
         return told

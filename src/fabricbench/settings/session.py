@@ -16,7 +16,7 @@ from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.lab.process import ProcessIdentity, identify
 from fabricbench.record.launch import HeldSetting
 from fabricbench.settings import KINDS, ledger
-from fabricbench.settings.agent import Order, Problem, Task, Told
+from fabricbench.settings.agent import AgentAnswer, AgentRequest, Problem, Task
 from fabricbench.settings.asking import InNode, Silence, ask_nodes, question
 from fabricbench.settings.restoring import RESTORE_BY_HAND, restore_entry
 from fabricbench.settings.setting import Setting
@@ -38,22 +38,24 @@ def union_of(sides: Sides) -> tuple[Setting, ...]:
     return tuple({(one.key, one.value): one for one in every}.values())
 
 
-def examine_nodes(in_node: InNode, nodes: Sequence[str], sides: Sides, *, are_apart: bool) -> dict[str, Told | Silence]:
+def examine_nodes(
+    in_node: InNode, nodes: Sequence[str], sides: Sides, *, are_apart: bool
+) -> dict[str, AgentAnswer | Silence]:
     """Return of each node what its settings are now, and what keeps any from being written."""
-    order = Order(task=Task.EXAMINE, settings=union_of(sides))
+    order = AgentRequest(task=Task.EXAMINE, settings=union_of(sides))
     return ask_nodes(in_node, dict.fromkeys(nodes, order), are_apart=are_apart)
 
 
 class SettingsSession:
     """The nodes of a run whose settings are varied."""
 
-    def __init__(self, in_node: InNode, sides: Sides, told: Mapping[str, Told], *, are_apart: bool) -> None:
+    def __init__(self, in_node: InNode, sides: Sides, told: Mapping[str, AgentAnswer], *, are_apart: bool) -> None:
         self._in_node = in_node
         self._sides = sides
         self._are_apart = are_apart
         self._told = dict(told)
         self._run = secrets.token_hex(8)
-        self._before: dict[str, Told | Silence] = {}
+        self._before: dict[str, AgentAnswer | Silence] = {}
         self._keys = list(dict.fromkeys(one.key for one in union_of(sides)))
 
     @property
@@ -89,16 +91,18 @@ class SettingsSession:
         wrong = self._deviations(side, after)
         return held, tuple(f"after the launch a setting was not what it had to be: {line}" for line in wrong)
 
-    def restoring_orders(self) -> dict[str, Order]:
+    def restoring_orders(self) -> dict[str, AgentRequest]:
         """Return what brings each node back, if it is still the same."""
         return {
-            name: Order(task=Task.WRITE, settings=self._wished({}, name), node=told.node, run=self._run, restores=True)
+            name: AgentRequest(
+                task=Task.WRITE, settings=self._wished({}, name), node=told.node, run=self._run, restores=True
+            )
             for name, told in self._told.items()
         }
 
-    def _order(self, task: Task, side: str, node: str) -> Order:
+    def _order(self, task: Task, side: str, node: str) -> AgentRequest:
         wished = {one.key: one for one in self._sides[side]}
-        return Order(task=task, settings=self._wished(wished, node), node=self._told[node].node, run=self._run)
+        return AgentRequest(task=task, settings=self._wished(wished, node), node=self._told[node].node, run=self._run)
 
     def _wished(self, wished: Mapping[str, Setting], node: str) -> tuple[Setting, ...]:
         """Return every setting with the value that a side wishes, else with that node's original one."""
@@ -106,7 +110,7 @@ class SettingsSession:
         original = self._told[node].values
         return tuple(wished.get(key) or one.with_value(original[key]) for key, one in each.items())
 
-    def _deviations(self, side: str, told: Mapping[str, Told | Silence]) -> list[str]:
+    def _deviations(self, side: str, told: Mapping[str, AgentAnswer | Silence]) -> list[str]:
         """Return in words what is not as the side wishes, nodes that share it folded."""
         wrong: dict[str, list[str]] = {}
         for node, one in told.items():
@@ -114,7 +118,7 @@ class SettingsSession:
                 wrong.setdefault(text, []).append(node)
         return [f"{folded(nodes)}: {text}" for text, nodes in wrong.items()]
 
-    def _wrong_on(self, side: str, node: str, told: Told | Silence) -> Iterator[str]:
+    def _wrong_on(self, side: str, node: str, told: AgentAnswer | Silence) -> Iterator[str]:
         if isinstance(told, Silence):
             yield f"it did not answer: {told}"
             return
@@ -178,8 +182,8 @@ def _check_emulated(sides: Sides) -> None:
         )
 
 
-def _told_by_all(answers: Mapping[str, Told | Silence]) -> dict[str, Told]:
-    told = {node: one for node, one in answers.items() if isinstance(one, Told)}
+def _told_by_all(answers: Mapping[str, AgentAnswer | Silence]) -> dict[str, AgentAnswer]:
+    told = {node: one for node, one in answers.items() if isinstance(one, AgentAnswer)}
     wrong: dict[str, list[str]] = {}
     for node, one in answers.items():
         for text in [one] if isinstance(one, Silence) else [_in_words(problem) for problem in one.problems]:
@@ -197,12 +201,16 @@ def _in_words(problem: Problem) -> str:
 
 
 def _entry(
-    session: SettingsSession, told: Mapping[str, Told], in_node: InNode, run: Path, lives_with: ProcessIdentity | None
-) -> ledger.Entry:
+    session: SettingsSession,
+    told: Mapping[str, AgentAnswer],
+    in_node: InNode,
+    run: Path,
+    lives_with: ProcessIdentity | None,
+) -> ledger.SettingsEntry:
     owner = identify(os.getpid())
     assert owner is not None  # noqa: S101 - this process runs
     orders = session.restoring_orders()
-    return ledger.Entry(
+    return ledger.SettingsEntry(
         owner=owner,
         run=str(run),
         nodes=tuple(
@@ -219,7 +227,7 @@ def _entry(
     )
 
 
-def _check_free(mine: ledger.Entry) -> None:
+def _check_free(mine: ledger.SettingsEntry) -> None:
     """Raise EnvironmentLacks where a node's settings are another run's, or were left by one. The lock must be held."""
     for path, other in ledger.entries().items():
         if other is None:
@@ -238,11 +246,11 @@ def _check_free(mine: ledger.Entry) -> None:
             )
 
 
-def _by_value(told: Mapping[str, Told | Silence], key: str) -> dict[str, str]:
+def _by_value(told: Mapping[str, AgentAnswer | Silence], key: str) -> dict[str, str]:
     """Return the nodes, folded, by the value that they told of a setting."""
     nodes: dict[str, list[str]] = {}
     for node, one in told.items():
-        value = one.values.get(key, "") if isinstance(one, Told) else ""
+        value = one.values.get(key, "") if isinstance(one, AgentAnswer) else ""
         nodes.setdefault(value, []).append(node)
     return {value: folded(names) for value, names in nodes.items()}
 

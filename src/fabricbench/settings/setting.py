@@ -109,7 +109,7 @@ def _files(token: str) -> list[str]:
     return sorted(map(str, Path("/").glob(token[1:]))) if "*" in token else [token]
 
 
-class Host:
+class SettingsHost:
     """This machine as kinds of settings see it: its files below `root`, its interfaces, its programs."""
 
     def __init__(self, root: Path = Path("/")) -> None:
@@ -184,7 +184,7 @@ def interface_addresses() -> Iterator[tuple[str, IPv4Address]]:
             yield names[found["index"]], IPv4Address(found.get_attr("IFA_LOCAL") or found.get_attr("IFA_ADDRESS"))
 
 
-class Kind(Protocol):
+class SettingKind(Protocol):
     """One kind of setting."""
 
     NAME: str
@@ -198,7 +198,7 @@ class Kind(Protocol):
     def asked(self, table: Any, fabric: Fabric) -> Iterator[Setting]:
         """Yield what a condition's table asks of this kind on a fabric. Raises UsageError."""
 
-    def read(self, setting: Setting, host: Host) -> str:
+    def read(self, setting: Setting, host: SettingsHost) -> str:
         """Return the value on this host. Raises CannotSetError or OSError."""
 
     def writes(self, settings: Sequence[Setting], device: str) -> Iterator[Write]:

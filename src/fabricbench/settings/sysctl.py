@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from pydantic import field_validator
 
 from fabricbench.model import Model
-from fabricbench.settings.setting import CannotSetError, Host, Setting, Write
+from fabricbench.settings.setting import CannotSetError, Setting, SettingsHost, Write
 from fabricbench.testbed.model import Fabric
 
 NAME = re.compile(r"[a-z0-9_]+(\.[A-Za-z0-9_:@/-]+)+\Z")
@@ -99,7 +99,7 @@ class SysctlKind:
         for name, value in table.sysctl.items():
             yield Setting(kind=self.NAME, name=name, value=_normal(str(value)))
 
-    def read(self, setting: Setting, host: Host) -> str:
+    def read(self, setting: Setting, host: SettingsHost) -> str:
         """Return the value, blanks and tabs between several numbers as one blank."""
         try:
             return _normal(host.text(f"proc/sys/{_path(setting.name)}"))

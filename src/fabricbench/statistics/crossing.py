@@ -30,7 +30,7 @@ STEPS = 6
 
 
 @dataclass(frozen=True)
-class Line:
+class LatencyLine:
     """A latency and a time for each byte, in the unit of the times fitted, for each launch: shape (launches,). NaN: no fit."""
 
     latency: Floats
@@ -42,7 +42,7 @@ class Line:
         return np.asarray(np.log(np.where(times > 0, times, np.nan)), dtype=np.float64)
 
 
-def fit(sizes: Floats, log_times: Floats, weights: Floats | None = None) -> Line:
+def fit(sizes: Floats, log_times: Floats, weights: Floats | None = None) -> LatencyLine:
     """Return the line of each launch; `sizes` has the shape (sizes,), `log_times` (sizes, launches).
 
     `weights` are those of squares, one for each size (default: all alike).
@@ -58,7 +58,7 @@ def fit(sizes: Floats, log_times: Floats, weights: Floats | None = None) -> Line
         more = _solve(weight / fitted, weight * size / fitted, weight * np.log(times / fitted))
         latency, per_byte = latency + more[0], per_byte + more[1]
     scale = np.exp(level)
-    return Line(latency * scale, per_byte * scale)
+    return LatencyLine(latency * scale, per_byte * scale)
 
 
 def misfits(sizes: Floats, log_times: Floats) -> Floats:

@@ -53,7 +53,7 @@ AMPLIFIED = 6.0
 """Steps of values (a clock's) that a statistic may be off by: a line drawn on to twice its size has three times one end's."""
 
 
-class Kind(Enum):
+class CurveBreak(Enum):
     """What an anomaly is."""
 
     SLOW = "slow"
@@ -87,7 +87,7 @@ class Anomaly:
     in the slower one. `p_value` is corrected over all tests of all curves.
     """
 
-    kind: Kind
+    kind: CurveBreak
     first: int
     last: int
     excess: float
@@ -126,7 +126,7 @@ def _is_long_enough(curve: Curve) -> bool:
 
 def _suspects(curves: Sequence[Curve], margin: float) -> list[tuple[int, Anomaly, Floats]]:
     """Return everything that is tested, by the number of its curve, each with its own p-value and the excess of each launch."""
-    tried: dict[Kind, list[Tried]] = {}
+    tried: dict[CurveBreak, list[Tried]] = {}
     found: list[tuple[int, Anomaly, Floats]] = []
     for number, curve in enumerate(curves):
         if _is_long_enough(curve):
@@ -155,7 +155,7 @@ def _rows(tried: Sequence[Tried], part: int) -> Floats:
     return rows
 
 
-Of = tuple[Kind, int, int, tuple[Floats, ...]]
+Of = tuple[CurveBreak, int, int, tuple[Floats, ...]]
 """A kind, its sizes, and the log excesses of launches that must all be above the margin."""
 Tried = tuple[int, int, int, tuple[Floats, ...]]
 """The same, of a kind, with the number of its curve."""
@@ -171,7 +171,7 @@ def _slow(curve: Curve) -> Iterator[Of]:
             inside = slice(first, above)
             share = ((sizes[inside] - sizes[below]) / (sizes[above] - sizes[below]))[:, None]
             line = (1.0 - share) * times[below] + share * times[above]
-            yield Kind.SLOW, first, above - 1, ((curve.log_times[inside] - np.log(line)).sum(axis=0) / width,)
+            yield CurveBreak.SLOW, first, above - 1, ((curve.log_times[inside] - np.log(line)).sum(axis=0) / width,)
 
 
 def _jumps(curve: Curve) -> Iterator[Of]:
@@ -188,7 +188,7 @@ def _jumps(curve: Curve) -> Iterator[Of]:
                 curve.log_times[first + 1] - np.log(from_below),
                 np.log(from_above) - curve.log_times[first],
             )
-            yield Kind.JUMP, first, first + 1, excesses
+            yield CurveBreak.JUMP, first, first + 1, excesses
 
 
 def _slope(times: Floats, sizes: Floats, first: int) -> Floats:
@@ -200,8 +200,8 @@ def _neighbours(curve: Curve) -> Iterator[Of]:
     growth = np.diff(curve.log_times, axis=0)
     parts = np.ceil(curve.sizes[1:] / curve.sizes[:-1])
     for first, row in enumerate(growth):
-        yield Kind.PARTS, first, first + 1, (row - np.log(parts[first]),)
-        yield Kind.DROP, first, first + 1, (-row,)
+        yield CurveBreak.PARTS, first, first + 1, (row - np.log(parts[first]),)
+        yield CurveBreak.DROP, first, first + 1, (-row,)
 
 
 def _own(curve: Curve) -> Floats:
@@ -226,7 +226,7 @@ def _groups(rows: Floats, margin: float) -> Iterator[Anomaly]:
     found = two_groups(rows, float(np.log1p(margin)))
     for size, (p_value, gap) in enumerate(zip(found.p_value, found.gap, strict=True)):
         is_slow = tuple(map(bool, found.is_high[size]))
-        yield Anomaly(Kind.GROUPS, size, size, float(np.expm1(gap)), float(p_value), is_slow=is_slow)
+        yield Anomaly(CurveBreak.GROUPS, size, size, float(np.expm1(gap)), float(p_value), is_slow=is_slow)
 
 
 def _drifts(rows: Floats, margin: float) -> Iterator[Anomaly]:
@@ -247,7 +247,7 @@ def _drifts(rows: Floats, margin: float) -> Iterator[Anomaly]:
         statistic = (np.abs(change) - np.log1p(margin)) / error
     p_values = np.minimum(2.0 * special.stdtr(freedom, -statistic), 1.0)
     for size in np.flatnonzero(count > 2):
-        yield Anomaly(Kind.DRIFT, int(size), int(size), float(np.expm1(change[size])), float(p_values[size]))
+        yield Anomaly(CurveBreak.DRIFT, int(size), int(size), float(np.expm1(change[size])), float(p_values[size]))
 
 
 def _each_once(curve: Curve, shown: Sequence[Anomaly]) -> list[Anomaly]:
@@ -255,12 +255,14 @@ def _each_once(curve: Curve, shown: Sequence[Anomaly]) -> list[Anomaly]:
 
     The start of slow sizes is no jump, their end no drop, and what some launches do at a size moves its mean.
     """
-    of_launches = [one for kind in (Kind.GROUPS, Kind.DRIFT) for one in _joined([o for o in shown if o.kind is kind])]
-    jumps = [one.last for one in shown if one.kind is Kind.JUMP]
+    of_launches = [
+        one for kind in (CurveBreak.GROUPS, CurveBreak.DRIFT) for one in _joined([o for o in shown if o.kind is kind])
+    ]
+    jumps = [one.last for one in shown if one.kind is CurveBreak.JUMP]
     of_curve: list[Anomaly] = []
-    for kind in (Kind.SLOW, Kind.JUMP, Kind.PARTS, Kind.DROP):
+    for kind in (CurveBreak.SLOW, CurveBreak.JUMP, CurveBreak.PARTS, CurveBreak.DROP):
         mine = [one for one in shown if one.kind is kind]
-        if kind is Kind.SLOW:
+        if kind is CurveBreak.SLOW:
             mine = [
                 one
                 for one in mine

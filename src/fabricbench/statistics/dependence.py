@@ -106,7 +106,7 @@ def _standardised(rows: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class Trend:
+class BlockTrend:
     """A monotone change over blocks: Kendall's tau with its p-value, and the change in log units from first to last (Theil-Sen)."""
 
     tau: float
@@ -114,7 +114,7 @@ class Trend:
     change: float
 
 
-def trend(log_values: Floats) -> Trend | None:
+def trend(log_values: Floats) -> BlockTrend | None:
     """Return the trend of one value for each block, in time order, or None for fewer than 5 (no p below 0.05 is possible).
 
     Mann (1945) and Kendall (1975) for the test, Sen (1968) for the slope.
@@ -127,7 +127,9 @@ def trend(log_values: Floats) -> Trend | None:
     steps = values[later] - values[earlier]
     score = float(np.sign(steps).sum())
     slope = float(np.median(steps / (position[later] - position[earlier])))
-    return Trend(score / steps.size, _kendall_p_value(score, values.size), slope * float(position[-1] - position[0]))
+    return BlockTrend(
+        score / steps.size, _kendall_p_value(score, values.size), slope * float(position[-1] - position[0])
+    )
 
 
 def _kendall_p_value(score: float, count: int) -> float:

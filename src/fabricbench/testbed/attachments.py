@@ -14,10 +14,10 @@ from itertools import combinations
 
 from fabricbench.model import Layer, RdmaEnd
 from fabricbench.quantity import format_bytes
-from fabricbench.testbed.model import Fabric, Launcher, Node, Testbed
+from fabricbench.testbed.model import Fabric, LauncherKind, Node, Testbed
 from fabricbench.testbed.node_facts import NodeFacts, NodeInterface
 from fabricbench.testbed.own_interface import device_of
-from fabricbench.testbed.preflight_result import PAIR, Finding, Severity, Silent, folded
+from fabricbench.testbed.preflight_result import PAIR, Finding, FindingSeverity, Silent, folded
 from fabricbench.testbed.rdma import RdmaPort
 from fabricbench.testbed.tunnels import UNKNOWN_CARRIER
 
@@ -68,9 +68,9 @@ def _attachment(node: Node, fabric: Fabric, facts: NodeFacts) -> Attached | None
     return None
 
 
-def _offered(facts: NodeFacts, launcher: Launcher) -> list[NodeInterface]:
+def _offered(facts: NodeFacts, launcher: LauncherKind) -> list[NodeInterface]:
     """Return the interfaces of a node that a fabric may have: none that stays within the node, unless the nodes are one machine."""
-    return [one for one in facts.interfaces if launcher is Launcher.LOCAL or not one.is_loopback]
+    return [one for one in facts.interfaces if launcher is LauncherKind.LOCAL or not one.is_loopback]
 
 
 def _of_one(node: Node, fabric: Fabric, offered: list[NodeInterface], found: Attached | None) -> Iterator[Finding]:
@@ -324,7 +324,7 @@ def _carried(one: Fabric, other: Fabric, attached: Sequence[Attached]) -> Iterat
             below = here.get((carrier.name, node))
             if name == tunnel.name and below is not None and below.name in interface.carriers:
                 yield Finding(
-                    severity=Severity.WARNING,
+                    severity=FindingSeverity.WARNING,
                     node=node,
                     fabric=PAIR.join((one.name, other.name)),
                     subject="distinct",
@@ -356,7 +356,7 @@ def _joined(
     testbed: Testbed, answers: Mapping[str, NodeFacts | Silent], attached: Iterable[Attached]
 ) -> Iterator[Finding]:
     """Yield what keeps the nodes of a fabric from being neighbours: an address that two have, subnets that differ."""
-    if testbed.launcher is Launcher.LOCAL:  # all nodes are this machine
+    if testbed.launcher is LauncherKind.LOCAL:  # all nodes are this machine
         return
     found = [one for one in attached if one.address is not None and not one.address.ip.is_loopback]
     for fabric in testbed.fabrics:
@@ -372,7 +372,7 @@ def _joined(
                 networks.setdefault(str(one.address.network), []).append(one.node)
         if len(networks) > 1:
             yield Finding(
-                severity=Severity.WARNING,
+                severity=FindingSeverity.WARNING,
                 fabric=fabric.name,
                 subject="address",
                 found="; ".join(f"{folded(nodes)} in {network}" for network, nodes in networks.items()),
@@ -386,7 +386,7 @@ def _address_of_two(one: Attached, holder: str, answers: Mapping[str, NodeFacts 
     is_one_machine = isinstance(mine, NodeFacts) and isinstance(theirs, NodeFacts) and mine.host == theirs.host
     same = "the same machine goes by both names" if is_one_machine else "two machines have it"
     return Finding(
-        severity=Severity.WARNING if is_one_machine else Severity.ERROR,
+        severity=FindingSeverity.WARNING if is_one_machine else FindingSeverity.ERROR,
         node=one.node,
         fabric=one.fabric.name,
         subject="address",
@@ -407,7 +407,7 @@ def judge_control(attached: Iterable[Attached], facts: NodeFacts, named: IPv4Add
         for address, how in ((named, "its name leads to"), (reached_at, "who asks it arrives at")):
             if address is not None and one.interface.has(address):
                 yield Finding(
-                    severity=Severity.WARNING,
+                    severity=FindingSeverity.WARNING,
                     node=one.node,
                     fabric=one.fabric.name,
                     subject="control",
@@ -426,7 +426,7 @@ def judge_tunnel(one: Attached) -> Iterator[Finding]:
     unknown = "an interface that the kernel does not tell" if UNKNOWN_CARRIER in carriers else ""
     over = " and ".join(filter(None, (*carriers, unknown)))
     yield Finding(
-        severity=Severity.WARNING,
+        severity=FindingSeverity.WARNING,
         node=one.node,
         fabric=one.fabric.name,
         subject="tunnel",
@@ -445,7 +445,7 @@ def judge_neighbours(one: Attached, facts: NodeFacts) -> Iterator[Finding]:
     for other in facts.interfaces:
         if other.name != one.interface.name and not other.is_loopback and other.address_in(network) is not None:
             yield Finding(
-                severity=Severity.WARNING,
+                severity=FindingSeverity.WARNING,
                 node=one.node,
                 fabric=one.fabric.name,
                 subject="subnet",

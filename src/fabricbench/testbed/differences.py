@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from fabricbench.testbed.model import Testbed
-from fabricbench.testbed.preflight_result import Finding, Severity, folded
+from fabricbench.testbed.preflight_result import Finding, FindingSeverity, folded
 
 PASSING = ("load", "advice", "allowance.shared_memory_bytes", "allowance.processes")
 """What an inventory tells of the moment, not of the configuration."""
@@ -58,7 +58,7 @@ OTHERWISE = "make the nodes alike, or leave these out of the testbed"
 
 
 @dataclass(frozen=True)
-class Difference:
+class NodeDifference:
     """A fact that nodes do not share: what most have, and the others by what they have instead. `nodes` is how many there are."""
 
     fact: str
@@ -83,7 +83,7 @@ class Difference:
         return next((text for form, text in ACTIONS.items() if re.fullmatch(form, self.fact)), OTHERWISE)
 
 
-def find_differences(inventories: Mapping[str, Mapping[str, str]]) -> tuple[Difference, ...]:
+def find_differences(inventories: Mapping[str, Mapping[str, str]]) -> tuple[NodeDifference, ...]:
     """Return in what nodes differ, by fact. What most have is usual; of two that are as frequent, what the first node has."""
     told = {node: facts for node, facts in inventories.items() if MISSING not in facts}
     if len(told) < 2:
@@ -91,18 +91,18 @@ def find_differences(inventories: Mapping[str, Mapping[str, str]]) -> tuple[Diff
     return tuple(_differences(told))
 
 
-def differences_in(testbed: Testbed, inventories: Mapping[str, Mapping[str, str]]) -> tuple[Difference, ...]:
+def differences_in(testbed: Testbed, inventories: Mapping[str, Mapping[str, str]]) -> tuple[NodeDifference, ...]:
     """Return in what the nodes of a testbed differ that one fabric is measured over."""
     if len(testbed.node_sets) == 1:
         return find_differences(inventories)
-    found: list[Difference] = []
+    found: list[NodeDifference] = []
     for nodes in testbed.node_sets:
         own = {node: inventories[node] for node in nodes if node in inventories}
         found += [one for one in find_differences(own) if one not in found]
     return tuple(found)
 
 
-def _differences(told: Mapping[str, Mapping[str, str]]) -> Iterator[Difference]:
+def _differences(told: Mapping[str, Mapping[str, str]]) -> Iterator[NodeDifference]:
     having = {node: {part for fact in facts if (part := _part(fact))} for node, facts in told.items()}
     shared = set[str].intersection(*having.values())
     for fact in sorted({fact for facts in told.values() for fact in facts}):
@@ -119,7 +119,7 @@ def _differences(told: Mapping[str, Mapping[str, str]]) -> Iterator[Difference]:
             yield found
 
 
-def _difference(fact: str, values: Mapping[str, str]) -> Difference | None:
+def _difference(fact: str, values: Mapping[str, str]) -> NodeDifference | None:
     usual, count = Counter(values.values()).most_common(1)[0]
     if count == len(values):
         return None
@@ -129,7 +129,7 @@ def _difference(fact: str, values: Mapping[str, str]) -> Difference | None:
             others.setdefault(value, []).append(node)
     if not others:
         return None
-    return Difference(
+    return NodeDifference(
         fact=fact,
         usual=usual,
         usual_nodes=tuple(node for node, value in values.items() if value == usual),
@@ -159,7 +159,7 @@ JUDGED = re.compile(r"net\..*\.mtu|mpi\.version")
 """What a preflight judges by itself, against the testbed or what is here."""
 
 
-def as_findings(differences: Iterable[Difference]) -> Iterator[Finding]:
+def as_findings(differences: Iterable[NodeDifference]) -> Iterator[Finding]:
     """Yield a warning for each node that is unlike the others; those of nodes that agree are told as one."""
     for one in differences:
         if JUDGED.fullmatch(one.fact):
@@ -167,7 +167,7 @@ def as_findings(differences: Iterable[Difference]) -> Iterator[Finding]:
         for value, nodes in one.others.items():
             for node in nodes:
                 yield Finding(
-                    severity=Severity.WARNING,
+                    severity=FindingSeverity.WARNING,
                     node=node,
                     subject="difference",
                     found=one.found(value),

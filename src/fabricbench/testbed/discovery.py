@@ -46,7 +46,7 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Network:
+class InterfaceGroup:
     """Interfaces that belong together, one of each host; `lacking` are the hosts that have none.
 
     `speed_bit_s` is what most of them run at, None where no driver tells. `remarks` are what a reader should look at.
@@ -91,7 +91,7 @@ class Network:
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class LeftOutInterfaces:
     """Interfaces that are offered as no fabric: their name, the hosts that have it, and why not."""
 
     interface: str
@@ -104,8 +104,8 @@ class Discovery:
     """What was found on the hosts."""
 
     nodes: tuple[str, ...]
-    networks: tuple[Network, ...]
-    left_out: tuple[LeftOut, ...]
+    networks: tuple[InterfaceGroup, ...]
+    left_out: tuple[LeftOutInterfaces, ...]
     idle_rdma: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """RDMA ports that no network is reached through, in words, with their hosts."""
 
@@ -125,7 +125,7 @@ def discover(facts: Mapping[str, NodeFacts], named: Mapping[str, IPv4Address] | 
                 reasons.setdefault((interface.name, reason), []).append(node)
             else:
                 members += [Member(node, interface, address) for address in _usable(interface)]
-    networks: list[Network] = []
+    networks: list[InterfaceGroup] = []
     groups, further = _groups(members)
     for one in further:
         reason = f"a further subnet of it, {one.address.network}: two subnets of one card are one network"
@@ -144,7 +144,7 @@ def discover(facts: Mapping[str, NodeFacts], named: Mapping[str, IPv4Address] | 
     return Discovery(
         nodes=tuple(facts),
         networks=_named(ordered),
-        left_out=tuple(LeftOut(name, tuple(nodes), reason) for (name, reason), nodes in reasons.items()),
+        left_out=tuple(LeftOutInterfaces(name, tuple(nodes), reason) for (name, reason), nodes in reasons.items()),
         idle_rdma=_idle_rdma(facts, networks),
     )
 
@@ -162,7 +162,7 @@ def with_measured(found: Discovery, rates: Mapping[str, float]) -> Discovery:
     return replace(found, networks=tuple(_with_rate(one, rates.get(one.name)) for one in found.networks))
 
 
-def _with_rate(network: Network, measured: float | None) -> Network:
+def _with_rate(network: InterfaceGroup, measured: float | None) -> InterfaceGroup:
     if measured is None or network.speed_bit_s is not None:
         return network
     usual = min(USUAL_BIT_S, key=lambda rate: abs(rate / measured - 1))
@@ -277,12 +277,14 @@ def _why_not_offered(members: Sequence[Member], hosts: int) -> str:
     return ""
 
 
-def _described(members: Sequence[Member], facts: Mapping[str, NodeFacts], named: Mapping[str, IPv4Address]) -> Network:
+def _described(
+    members: Sequence[Member], facts: Mapping[str, NodeFacts], named: Mapping[str, IPv4Address]
+) -> InterfaceGroup:
     ports = {(one.node, port.name): port for one in members for port in facts[one.node].rdma_below(one.interface)}
     rates = {one.node: speed_bit_s(one.interface, facts[one.node]) for one in members}
     told = Counter(rate for rate in rates.values() if rate is not None)
     attached = {one.node for one in members}
-    network = Network(
+    network = InterfaceGroup(
         members=tuple(members),
         lacking=tuple(node for node in facts if node not in attached),
         speed_bit_s=max(told, key=lambda rate: (told[rate], rate)) if told else None,
@@ -295,7 +297,7 @@ def _described(members: Sequence[Member], facts: Mapping[str, NodeFacts], named:
     return replace(network, remarks=tuple(remarks))
 
 
-def _named_there(network: Network, named: Mapping[str, IPv4Address]) -> Iterator[str]:
+def _named_there(network: InterfaceGroup, named: Mapping[str, IPv4Address]) -> Iterator[str]:
     """Yield that the names of hosts lead to a network which is not the one that they were asked over."""
     hosts = [one.node for one in network.members if (at := named.get(one.node)) is not None and one.interface.has(at)]
     if hosts and not network.is_control:
@@ -314,7 +316,9 @@ def speed_bit_s(interface: NodeInterface, host: NodeFacts) -> float | None:
     return interface.speed_bit_s
 
 
-def _remarks(network: Network, rates: Mapping[str, float | None], facts: Mapping[str, NodeFacts]) -> Iterator[str]:
+def _remarks(
+    network: InterfaceGroup, rates: Mapping[str, float | None], facts: Mapping[str, NodeFacts]
+) -> Iterator[str]:
     """Yield what of a network is not as in a book."""
     members = network.members
     if network.lacking:
@@ -360,14 +364,14 @@ def _odd(what: str, values: Mapping[str, str]) -> Iterator[str]:
             yield f"{folded(nodes)} {what} {value}, the others {usual}"
 
 
-def _named(networks: Sequence[Network]) -> tuple[Network, ...]:
+def _named(networks: Sequence[InterfaceGroup]) -> tuple[InterfaceGroup, ...]:
     """Give each network a name by what it is, those that are alike one with their interface, or a number."""
     plain = [_plain_name(one) for one in networks]
     alike = [
         f"{name}-{_word(network.interface)}" if plain.count(name) > 1 and network.interface else name
         for name, network in zip(plain, networks, strict=True)
     ]
-    found: list[Network] = []
+    found: list[InterfaceGroup] = []
     taken: set[str] = set()
     for name, network in zip(alike, networks, strict=True):
         free = next(
@@ -380,7 +384,7 @@ def _named(networks: Sequence[Network]) -> tuple[Network, ...]:
     return tuple(found)
 
 
-def _plain_name(network: Network) -> str:
+def _plain_name(network: InterfaceGroup) -> str:
     if network.speed_bit_s is not None and network.link:
         return f"{network.link}-{_rate_word(network.speed_bit_s)}"
     return _word(network.interface) or f"network-{network.subnets[0].network_address}"
@@ -396,7 +400,9 @@ def _word(name: str | None) -> str:
     return re.sub(r"[^a-z0-9._-]", "-", (name or "").lower()).lstrip("._-")
 
 
-def _idle_rdma(facts: Mapping[str, NodeFacts], networks: Iterable[Network]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+def _idle_rdma(
+    facts: Mapping[str, NodeFacts], networks: Iterable[InterfaceGroup]
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Return the RDMA ports that no network is reached through, with their hosts."""
     used = {
         (one.node, port.name)

@@ -29,10 +29,10 @@ from fabricbench.testbed.advice import (
 )
 from fabricbench.testbed.allowance import Allowance, read_allowance
 from fabricbench.testbed.host import (
-    Clock,
+    HostClock,
     Kernel,
-    Limits,
     Permissions,
+    ProcessLimits,
     Processors,
     read_board,
     read_clock,
@@ -58,7 +58,7 @@ APART = {"advice", "interfaces", "limits", "name", "processors", "rdma", "sysctl
 """What of a host its inventory has under names of its own."""
 
 
-class Mpi(Model):
+class InstalledMpi(Model):
     """The MPI that the measurer was built with; `problem` says why it cannot be used."""
 
     compiler: str | None = None
@@ -76,15 +76,15 @@ class Host(Model):
     memory_bytes: int | None
     board: str | None = None
     kernel: Kernel
-    clock: Clock
+    clock: HostClock
     load: float | None
     sysctls: dict[str, str]
     interfaces: tuple[Interface, ...]
-    mpi: Mpi
+    mpi: InstalledMpi
     permissions: Permissions
     python: str
     advice: tuple[Advice, ...] = ()
-    limits: Limits | None = None
+    limits: ProcessLimits | None = None
     hugepages: dict[str, int] = {}
     rdma: tuple[RdmaPort, ...] = ()
     has_irqbalance: bool = False
@@ -153,23 +153,23 @@ def inventory() -> dict[str, str]:
     return examine().inventory()
 
 
-def find_mpi() -> Mpi:
+def find_mpi() -> InstalledMpi:
     """Return the MPI that the native part was built with, and whether its starter answers."""
     try:
         info = build_info()
     except EnvironmentLacks as error:
-        return Mpi(problem=error.message)
+        return InstalledMpi(problem=error.message)
     found = {"compiler": info.mpicxx, "starter": info.mpiexec, "cxx_compiler": info.compiler}
     try:
         command = [info.mpiexec, "--version"]
         shown = subprocess.run(command, check=False, capture_output=True, text=True, timeout=VERSION_SECONDS)
     except (OSError, subprocess.TimeoutExpired) as error:
-        return Mpi(**found, problem=f"{info.mpiexec} --version: {error}")
+        return InstalledMpi(**found, problem=f"{info.mpiexec} --version: {error}")
     if shown.returncode != 0:
-        return Mpi(
+        return InstalledMpi(
             **found, problem=f"{info.mpiexec} --version ended with {shown.returncode}: {shown.stderr.strip()[-200:]}"
         )
-    return Mpi(**found, version=_version(shown.stdout))
+    return InstalledMpi(**found, version=_version(shown.stdout))
 
 
 def _version(text: str) -> str:

@@ -19,8 +19,8 @@ from fabricbench.pattern_facts import USUAL_LAYERS
 from fabricbench.printable import one_line
 from fabricbench.quantity import count, write_bit_s
 from fabricbench.testbed.allocation import ALLOCATION
-from fabricbench.testbed.discovery import Discovery, LeftOut, Network
-from fabricbench.testbed.model import INTERFACE_NAME, Launcher, Testbed
+from fabricbench.testbed.discovery import Discovery, InterfaceGroup, LeftOutInterfaces
+from fabricbench.testbed.model import INTERFACE_NAME, LauncherKind, Testbed
 from fabricbench.testbed.preflight_result import folded
 from fabricbench.testbed.reading import read_testbed
 
@@ -34,14 +34,14 @@ RAW = (Layer.FRAME, Layer.IP)
 
 
 @dataclass(frozen=True)
-class Origin:
+class HowAsked:
     """How the hosts were asked, which the file says as well. `command` is what was typed, `mpi` the MPI of ours by what hosts told.
 
     `raw_refused` are the hosts on which raw sockets may not be opened.
     """
 
     name: str
-    launcher: Launcher
+    launcher: LauncherKind
     command: str
     lab: str | None = None
     starter: str | None = None
@@ -52,7 +52,7 @@ class Origin:
     others_mpi: Mapping[str, tuple[str, ...]] | None = None
 
 
-def first_file(found: Discovery, origin: Origin) -> str:
+def first_file(found: Discovery, origin: HowAsked) -> str:
     """Return the text of a testbed file; EnvironmentLacks where the hosts share no network."""
     if not found.networks:
         told = "\n".join(f"  {line}" for line in map(_left_out, _gathered(found.left_out)))
@@ -82,7 +82,7 @@ def read_back(text: str) -> Testbed:
             ) from error
 
 
-def _head(found: Discovery, origin: Origin) -> Iterator[str]:
+def _head(found: Discovery, origin: HowAsked) -> Iterator[str]:
     fabrics = count(len(found.networks), "network")
     yield from _comment(
         f"Written by `{origin.command}`, which found {fabrics} on {count(len(found.nodes), 'host')}. Read it, correct it, then "
@@ -99,7 +99,7 @@ def _head(found: Discovery, origin: Origin) -> Iterator[str]:
         yield from _comment(f"MPI on {folded(nodes)}: {version}, the one that fabricbench was built with there.")
 
 
-def _testbed(found: Discovery, origin: Origin) -> Iterator[str]:
+def _testbed(found: Discovery, origin: HowAsked) -> Iterator[str]:
     yield "[testbed]"
     yield f"name = {_text(origin.name)}"
     yield f"launcher = {_text(origin.launcher)}"
@@ -116,13 +116,13 @@ def _testbed(found: Discovery, origin: Origin) -> Iterator[str]:
         yield f"nodes = {_text(nodes)}"
 
 
-def _spare(networks: Sequence[Network]) -> Network | None:
+def _spare(networks: Sequence[InterfaceGroup]) -> InterfaceGroup | None:
     """Return the network that the nodes are reached over, where enough others are there to be compared."""
     control = [one for one in networks if one.is_control]
     return control[0] if control and len(networks) - 1 >= ENOUGH_WITHOUT_CONTROL else None
 
 
-def _fabric(network: Network, origin: Origin, *, is_spare: bool) -> Iterator[str]:
+def _fabric(network: InterfaceGroup, origin: HowAsked, *, is_spare: bool) -> Iterator[str]:
     reached = "the control network: the nodes are reached over it"
     if is_spare:
         yield from _comment(f"{network.name} is {reached}. Take the signs away to measure it as well.")
@@ -133,7 +133,7 @@ def _fabric(network: Network, origin: Origin, *, is_spare: bool) -> Iterator[str
     yield from (f"# {line}" for line in lines) if is_spare else lines
 
 
-def _table(network: Network, origin: Origin) -> Iterator[str]:
+def _table(network: InterfaceGroup, origin: HowAsked) -> Iterator[str]:
     interface = network.interface
     yield "[[fabric]]"
     yield f"name = {_text(network.name)}"
@@ -164,7 +164,7 @@ def _table(network: Network, origin: Origin) -> Iterator[str]:
         yield f"layers = [{', '.join(map(_text, layers))}]  # {lacking}"
 
 
-def _below(found: Discovery, origin: Origin) -> Iterator[str]:
+def _below(found: Discovery, origin: HowAsked) -> Iterator[str]:
     """Yield what was seen and is no fabric."""
     left_out = _gathered(found.left_out)
     if left_out:
@@ -187,15 +187,15 @@ def _below(found: Discovery, origin: Origin) -> Iterator[str]:
             yield f"# prefix = {_text(prefix)}"
 
 
-def _gathered(left_out: Sequence[LeftOut]) -> list[LeftOut]:
+def _gathered(left_out: Sequence[LeftOutInterfaces]) -> list[LeftOutInterfaces]:
     """Return what is left out, interfaces of one reason on the same hosts together."""
     found: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for one in left_out:
         found.setdefault((one.reason, one.nodes), []).append(one.interface)
-    return [LeftOut(", ".join(names), nodes, reason) for (reason, nodes), names in found.items()]
+    return [LeftOutInterfaces(", ".join(names), nodes, reason) for (reason, nodes), names in found.items()]
 
 
-def _left_out(one: LeftOut) -> str:
+def _left_out(one: LeftOutInterfaces) -> str:
     return f"{one.interface} on {folded(one.nodes)}: {one.reason}"
 
 

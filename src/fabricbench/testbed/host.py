@@ -71,7 +71,7 @@ class Kernel(Model):
     transparent_hugepages: str | None
 
 
-class Clock(Model):
+class HostClock(Model):
     """The kernel's clock source; anything but tsc makes each reading a slow one."""
 
     source: str | None
@@ -189,11 +189,11 @@ def _virtualisation(root: Path) -> str | None:
     return container or None
 
 
-def read_clock(root: Path) -> Clock:
+def read_clock(root: Path) -> HostClock:
     """Return the kernel's clock source and the ones it could use."""
     folder = root / "sys/devices/system/clocksource/clocksource0"
     available = read_text(folder / "available_clocksource") or ""
-    return Clock(source=read_text(folder / "current_clocksource"), available=tuple(available.split()))
+    return HostClock(source=read_text(folder / "current_clocksource"), available=tuple(available.split()))
 
 
 def read_sysctls(root: Path) -> dict[str, str]:
@@ -208,7 +208,7 @@ def read_load(root: Path) -> float | None:
     return float(text.split()[0]) if text else None
 
 
-class Limits(Model):
+class ProcessLimits(Model):
     """What a process may have here: bytes of memory that stays in place, open files, bytes of a core file. None is no limit."""
 
     locked_memory_bytes: int | None
@@ -223,14 +223,14 @@ LIMITS = {
 }
 
 
-def read_limits(root: Path) -> Limits | None:
+def read_limits(root: Path) -> ProcessLimits | None:
     """Return the soft limits of this process, which those that it starts inherit; None where the kernel does not tell."""
     text = read_text(root / "proc/self/limits") or ""
     found = {name: re.search(rf"^{line}\s+(\S+)", text, re.MULTILINE) for name, line in LIMITS.items()}
     told = {name: one.group(1) for name, one in found.items() if one is not None}
     if len(told) < len(LIMITS):
         return None
-    return Limits(**{name: None if value == "unlimited" else int(value) for name, value in told.items()})
+    return ProcessLimits(**{name: None if value == "unlimited" else int(value) for name, value in told.items()})
 
 
 def read_hugepages(root: Path) -> dict[str, int]:

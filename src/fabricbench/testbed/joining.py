@@ -17,7 +17,7 @@ from fabricbench.testbed.attachments import attachments_of
 from fabricbench.testbed.discovery import speed_bit_s
 from fabricbench.testbed.model import Fabric, Testbed
 from fabricbench.testbed.node_facts import NodeFacts
-from fabricbench.testbed.preflight_result import Finding, Severity, folded
+from fabricbench.testbed.preflight_result import Finding, FindingSeverity, folded
 from fabricbench.testbed.reaching import Reached
 
 SPEED_SLACK = 0.05
@@ -84,7 +84,7 @@ def judge_clocks(facts: Mapping[str, NodeFacts], readings: Mapping[str, ClockRea
         if source in SLOW_SOURCES or source != usual[0][0]:
             is_slow = source in SLOW_SOURCES
             yield Finding(
-                severity=Severity.ERROR if is_slow else Severity.WARNING,
+                severity=FindingSeverity.ERROR if is_slow else FindingSeverity.WARNING,
                 node=name,
                 subject="clock",
                 found=f"clock source {source}" + (", of which each reading takes a microsecond" if is_slow else ""),
@@ -106,7 +106,7 @@ def judge_clocks(facts: Mapping[str, NodeFacts], readings: Mapping[str, ClockRea
 
 
 @dataclass(frozen=True)
-class Way:
+class Reachability:
     """What the nodes of a fabric found of each other: each node's address, and what it reached, by the nodes' names."""
 
     fabric: Fabric
@@ -137,13 +137,13 @@ class Way:
         return len(self.reached) * (len(self.addresses) - 1)
 
 
-def judge_way(way: Way) -> Iterator[Finding]:
+def judge_way(way: Reachability) -> Iterator[Finding]:
     """Yield the nodes and pairs of a fabric that do not reach each other, or not with messages of full MTU."""
     name, mtu = way.fabric.name, way.fabric.mtu
     silent, cut = way.silent_pairs(), way.cut_pairs()
     if silent and len(silent) == way.pairs:
         yield Finding(
-            severity=Severity.WARNING,
+            severity=FindingSeverity.WARNING,
             fabric=name,
             subject="link",
             found="that no node answers another: its kernel refuses no connection to a closed port",
@@ -162,7 +162,7 @@ def judge_way(way: Way) -> Iterator[Finding]:
         )
     if cut and len(cut) == way.pairs - len(silent) and not any(way.reached[one].too_long for one, _ in cut):
         yield Finding(
-            severity=Severity.WARNING,
+            severity=FindingSeverity.WARNING,
             fabric=name,
             subject="path-mtu",
             found=f"that no message of the full MTU {mtu} is answered",

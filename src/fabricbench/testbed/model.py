@@ -18,7 +18,7 @@ from fabricbench.quantity import Bytes, Seconds
 from fabricbench.testbed.wire import Wire
 
 
-class Launcher(StrEnum):
+class LauncherKind(StrEnum):
     """How a program is started over the nodes: one file in `launch/` for each."""
 
     LAB = "lab"
@@ -29,10 +29,10 @@ class Launcher(StrEnum):
     @property
     def is_cluster(self) -> bool:
         """Whether the nodes are machines of their own."""
-        return self in (Launcher.SSH, Launcher.SLURM)
+        return self in (LauncherKind.SSH, LauncherKind.SLURM)
 
 
-class Transport(StrEnum):
+class MpiTransport(StrEnum):
     """By which of its own ways an MPI library is to reach a fabric: TCP by itself, UCX, libfabric (OFI), or verbs by itself."""
 
     TCP = "tcp"
@@ -179,7 +179,7 @@ class Fabric(Model):
     condition_of: str = ""
     settings: dict[str, str] = {}
     mpi: str = ""
-    transport: Transport = Transport.TCP
+    transport: MpiTransport = MpiTransport.TCP
     network: str = ""
     condition: str = ""
 
@@ -222,7 +222,7 @@ class Testbed(Model):
     """
 
     name: str
-    launcher: Launcher
+    launcher: LauncherKind
     nodes: tuple[Node, ...] = Field(min_length=1)
     fabrics: tuple[Fabric, ...] = Field(min_length=1)
     lab: str | None = None

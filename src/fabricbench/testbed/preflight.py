@@ -31,9 +31,9 @@ from fabricbench.testbed.preflight_result import (
     REACH,
     Attachment,
     Finding,
+    FindingSeverity,
     NodeResult,
     Preflight,
-    Severity,
     Silent,
 )
 
@@ -41,7 +41,7 @@ SAME_BUILD = "install the same build at the same path on every node"
 
 
 @dataclass(frozen=True)
-class Needed:
+class Requirements:
     """What must be on each node: the version of fabricbench, programs by path with what each prints as its version, the MPI.
 
     `builds` are the SHA-256 of programs by path, as they are here, on processors of `architecture`. Those of `higher_levels` are
@@ -71,7 +71,7 @@ class Known:
 def judge(
     testbed: Testbed,
     answers: Mapping[str, NodeFacts | Silent],
-    needed: Needed,
+    needed: Requirements,
     known: Known = Known(),
 ) -> Preflight:
     """Return the testbed as it was found."""
@@ -103,7 +103,7 @@ def judge(
     return Preflight(
         testbed=testbed.name,
         nodes=tuple(_result(node.name, answers[node.name], attached) for node in testbed.nodes),
-        findings=tuple(sorted(findings, key=lambda one: one.severity is not Severity.ERROR)),
+        findings=tuple(sorted(findings, key=lambda one: one.severity is not FindingSeverity.ERROR)),
     )
 
 
@@ -177,7 +177,7 @@ def allowed(node: str, allowance: Allowance, ranks: int) -> Iterator[Finding]:
         )
     if allowance.processors is not None and allowance.processors < ranks:
         yield Finding(
-            severity=Severity.WARNING,
+            severity=FindingSeverity.WARNING,
             node=node,
             subject=ALLOWANCE,
             found=f"a quota of {allowance.processors:g} processors",
@@ -186,8 +186,10 @@ def allowed(node: str, allowance: Allowance, ranks: int) -> Iterator[Finding]:
         )
 
 
-def _installation(node: str, facts: NodeFacts, needed: Needed, mpi: str | None) -> Iterator[Finding]:
-    def unlike(subject: str, found: str, wanted: str, action: str, severity: Severity = Severity.ERROR) -> Finding:
+def _installation(node: str, facts: NodeFacts, needed: Requirements, mpi: str | None) -> Iterator[Finding]:
+    def unlike(
+        subject: str, found: str, wanted: str, action: str, severity: FindingSeverity = FindingSeverity.ERROR
+    ) -> Finding:
         return Finding(severity=severity, node=node, subject=subject, found=found, needed=wanted, action=action)
 
     if facts.version != needed.version:
@@ -208,15 +210,15 @@ def _installation(node: str, facts: NodeFacts, needed: Needed, mpi: str | None) 
         found = f"MPI {mpi}" if mpi else "no MPI that answers"
         wanted = f"{needed.mpi}, as here: other versions may not start, or differ in speed"
         action = "install the same MPI on every node" if mpi else "run `fabricbench doctor` there, which says why"
-        yield unlike("mpi", found, wanted, action, Severity.WARNING)
+        yield unlike("mpi", found, wanted, action, FindingSeverity.WARNING)
 
 
-def _build(node: str, facts: NodeFacts, needed: Needed, path: str) -> Iterator[Finding]:
+def _build(node: str, facts: NodeFacts, needed: Requirements, path: str) -> Iterator[Finding]:
     """Yield what a program of the right version is otherwise: versions are the same from one release to the next."""
     there, here = facts.builds.get(path), needed.builds[path]
     if facts.architecture and facts.architecture != needed.architecture:
         yield Finding(
-            severity=Severity.WARNING,
+            severity=FindingSeverity.WARNING,
             node=node,
             subject="program",
             found=f"{path} for {facts.architecture}",
@@ -237,7 +239,7 @@ def _load(node: str, facts: NodeFacts) -> Iterator[Finding]:
     """Yield a warning where a node is busy."""
     if facts.load is not None and facts.load > BUSY_SHARE * facts.processors:
         yield Finding(
-            severity=Severity.WARNING,
+            severity=FindingSeverity.WARNING,
             node=node,
             subject="load",
             found=f"load {facts.load:.1f} on {count(facts.processors, 'processor')}",
@@ -249,7 +251,7 @@ def _load(node: str, facts: NodeFacts) -> Iterator[Finding]:
 def _name_service(node: str, facts: NodeFacts) -> Iterator[Finding]:
     if facts.is_name_service_silent:
         yield Finding(
-            severity=Severity.WARNING,
+            severity=FindingSeverity.WARNING,
             node=node,
             subject="names",
             found=f"that nobody told within {LOOK_UP_SECONDS:g} s what the node's own name {facts.host} leads to",

@@ -39,7 +39,7 @@ NODE = "NODE"
 """Stands for each node's name in what is said of several at once."""
 
 
-class Severity(StrEnum):
+class FindingSeverity(StrEnum):
     """Whether a finding refuses the run."""
 
     ERROR = "error"
@@ -57,7 +57,7 @@ class Silent(Model):
 class Finding(Model):
     """What is not as the testbed says: on which node and fabric (empty: of the testbed as a whole), found, needed, what to do."""
 
-    severity: Severity = Severity.ERROR
+    severity: FindingSeverity = FindingSeverity.ERROR
     node: str = ""
     fabric: str = ""
     subject: str
@@ -103,12 +103,12 @@ class Preflight(Model):
     @property
     def errors(self) -> tuple[Finding, ...]:
         """What refuses a run."""
-        return tuple(one for one in self.findings if one.severity is Severity.ERROR)
+        return tuple(one for one in self.findings if one.severity is FindingSeverity.ERROR)
 
     @property
     def warnings(self) -> tuple[Finding, ...]:
         """What does not."""
-        return tuple(one for one in self.findings if one.severity is Severity.WARNING)
+        return tuple(one for one in self.findings if one.severity is FindingSeverity.WARNING)
 
     @property
     def carriers(self) -> dict[str, dict[str, tuple[str, ...]]]:

@@ -27,7 +27,7 @@ from fabricbench.testbed.model import (
     NODE_NAME,
     STARTER_NAME,
     Fabric,
-    Launcher,
+    LauncherKind,
     Layout,
     Mpi,
     Node,
@@ -49,7 +49,7 @@ class TestbedTable(Layout):
     """`[testbed]`: `nodes` is a node set (`node[001-004]`), a list of them, or `allocation`: those of the batch job."""
 
     name: str
-    launcher: Launcher = Launcher.SSH
+    launcher: LauncherKind = LauncherKind.SSH
     nodes: tuple[str, ...] = Field(min_length=1)
     lab: str | None = None
     starter: StarterName | StarterTokens | None = None
@@ -61,12 +61,12 @@ class TestbedTable(Layout):
     @model_validator(mode="before")
     @classmethod
     def _is_of_a_job(cls, value: Any) -> Any:
-        is_slurm = isinstance(value, dict) and value.get("launcher") == Launcher.SLURM
+        is_slurm = isinstance(value, dict) and value.get("launcher") == LauncherKind.SLURM
         return {"nodes": ALLOCATION, "starter": SRUN, **value} if is_slurm else value
 
     @model_validator(mode="after")
     def _slurm_starts_ranks(self) -> TestbedTable:
-        if self.launcher is Launcher.SLURM and isinstance(self.starter, str) and self.starter != SRUN:
+        if self.launcher is LauncherKind.SLURM and isinstance(self.starter, str) and self.starter != SRUN:
             raise ValueError(
                 f'launcher = "slurm" starts ranks with srun, and starter is {self.starter!r}: leave `starter` out, write its '
                 'tokens, or take launcher = "ssh", which starts them so within a job as well'
@@ -172,9 +172,9 @@ class TestbedFile(Model):
             strange = sorted(set(table.addresses) - fabrics)
             if strange:
                 raise ValueError(f"[[node]] {table.name!r} has an address on {', '.join(strange)}, which is no fabric")
-        if (self.testbed.launcher is Launcher.LAB) != (self.testbed.lab is not None):
+        if (self.testbed.launcher is LauncherKind.LAB) != (self.testbed.lab is not None):
             raise ValueError('testbed.launcher = "lab" and testbed.lab = NAME go together')
-        if self.slurm is not None and self.testbed.launcher is not Launcher.SLURM:
+        if self.slurm is not None and self.testbed.launcher is not LauncherKind.SLURM:
             raise ValueError('[slurm] says how jobs are asked for, and needs testbed.launcher = "slurm"')
         return self
 
@@ -188,7 +188,7 @@ class TestbedFile(Model):
                     f"[[fabric]] {table.name!r} joins {', '.join(strange)}, which testbed.nodes does not name: "
                     "name every node there"
                 )
-            if table.nodes and self.testbed.launcher is Launcher.LOCAL:
+            if table.nodes and self.testbed.launcher is LauncherKind.LOCAL:
                 raise ValueError(
                     f'[[fabric]] {table.name!r} joins some nodes, and with launcher = "local" all are this machine'
                 )
@@ -240,7 +240,7 @@ def read_testbed(path: Path, *, is_for_job: bool = False) -> Testbed:
             name=table.name,
             launcher=table.launcher,
             nodes=tuple(Node(name=name, addresses=addresses.get(name, {})) for name in table.nodes),
-            fabrics=tuple(one.fabric(is_in_lab=table.launcher is Launcher.LAB) for one in file.fabric),
+            fabrics=tuple(one.fabric(is_in_lab=table.launcher is LauncherKind.LAB) for one in file.fabric),
             lab=table.lab,
             starter=table.starter,
             mpis=file.mpi,
@@ -261,7 +261,7 @@ def _nodes_of_job(data: Mapping[str, Any], path: Path) -> tuple[str, ...]:
     testbed, slurm = data.get("testbed"), data.get("slurm", {})
     if not isinstance(testbed, Mapping) or not isinstance(slurm, Mapping):
         return ()  # which is told when all of it is validated
-    if testbed.get("launcher") != Launcher.SLURM:
+    if testbed.get("launcher") != LauncherKind.SLURM:
         raise UsageError(
             f'{path}: what is submitted runs in a job of Slurm, and launcher is not "slurm"',
             hint='write launcher = "slurm" into [testbed], and [slurm] with `nodes`, `partition`, ... (docs/slurm.md)',
@@ -338,7 +338,7 @@ def local_testbed() -> Testbed:
         notes.append(f"Layer {', '.join(missing)} is left out: this user may not open raw sockets (CAP_NET_RAW).")
     return Testbed(
         name=f"local-{name}",
-        launcher=Launcher.LOCAL,
+        launcher=LauncherKind.LOCAL,
         nodes=(Node(name=name),),
         fabrics=(loopback, memory),
         notes=tuple(notes),

@@ -33,7 +33,7 @@ from fabricbench.model import Model, Pattern
 from fabricbench.record.integrity import opened_file
 from fabricbench.record.lines import InterfaceBytes, RankInfo
 from fabricbench.record.reading import Damage
-from fabricbench.record.workload_cells import Failed, Figure, Measures, RanksFound, WorkloadResult
+from fabricbench.record.workload_cells import Failed, FigureOfMerit, Measures, RanksFound, WorkloadResult
 from fabricbench.testbed.model import Fabric
 from fabricbench.workload.counted import AROUND, BEGUN, MPI_LINE, RANK_LINE, TRAFFIC_LINE, read_around
 from fabricbench.workload.pace import SLOWNESS, Pace
@@ -146,7 +146,7 @@ class WorkloadStart(Model, ABC):
 
     @property
     @abstractmethod
-    def figure(self) -> Figure:
+    def figure(self) -> FigureOfMerit:
         """The primary figure of merit: what fabrics are compared by."""
 
     @abstractmethod
@@ -290,7 +290,7 @@ def seated(
     return counts, [Unseated(f"{what} on {', '.join(map(str, refused))} ranks", why, is_all=not counts)]
 
 
-def named(workload: str, figure: Figure, parameters: Mapping[str, str | int | float]) -> Parameters:
+def named(workload: str, figure: FigureOfMerit, parameters: Mapping[str, str | int | float]) -> Parameters:
     """Return the parameters of a cell: the workload's name, its own, and of no plain time what is measured in which unit."""
     is_told = figure.better == "higher" or figure.kind is Measures.WORK_TIME
     of_figure = {"figure": figure.name, "unit": figure.told_in or figure.unit} if is_told else {}
@@ -328,7 +328,7 @@ def result_of_external(
     program: str,
     ranks: int,
     output: Output,
-    figure: Figure,
+    figure: FigureOfMerit,
     value: float | None,
     *,
     printed_step: float | None = None,

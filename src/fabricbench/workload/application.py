@@ -23,12 +23,12 @@ from fabricbench.configuration import KeyProblemError, Place, expanded
 from fabricbench.model import Model
 from fabricbench.quantity import SECONDS_OF, decimal_product, parse_seconds
 from fabricbench.record.integrity import HASHED
-from fabricbench.record.workload_cells import Figure, Measures, figure_in
+from fabricbench.record.workload_cells import FigureOfMerit, Measures, figure_in
 from fabricbench.testbed.model import WITHOUT_NUL
 from fabricbench.units import Direction, Unit, parse_unit, seconds_in
 from fabricbench.workload import counted, transports
 from fabricbench.workload.scaling import STRONG, Scaling
-from fabricbench.workload.transports import Transport
+from fabricbench.workload.transports import RankTransport
 
 MOST_INPUT_BYTES = 256 * 1024
 """Of all input files together: they are kept in the plan, once for each launch."""
@@ -164,7 +164,7 @@ class FigureTable(Model):
         return self.better == "lower" and self.parsed_unit is not None and self.parsed_unit.is_time_per_work
 
     @property
-    def figure(self) -> Figure:
+    def figure(self) -> FigureOfMerit:
         """What it is called and judged by."""
         found = figure_in(self.name, "s" if self.unit == DURATION else self.unit, self.better)
         return found.model_copy(update={"measures": self._measures(found.kind)})
@@ -258,7 +258,7 @@ class VerifyTable(Model):
         return self
 
 
-class Lacking(NamedTuple):
+class MissingPrerequisite(NamedTuple):
     """A program or file that cannot be used on this machine, why in words, and what can be done about it."""
 
     what: str
@@ -267,7 +267,7 @@ class Lacking(NamedTuple):
     is_absent: bool = False
 
     @classmethod
-    def of(cls, what: str) -> Lacking:
+    def of(cls, what: str) -> MissingPrerequisite:
         """Tell why what no shell could start is none."""
         path = expanded(what)
         if "/" not in what:
@@ -291,7 +291,7 @@ class Application(Model):
     """What there must be besides the command's program: programs on PATH, or with a slash in them files; with placeholders."""
     get: str = ""
     """How to come by it, in words."""
-    transport: Transport = Transport.MPI
+    transport: RankTransport = RankTransport.MPI
     """Who is told the fabric, and how."""
     build: tuple[Text, ...] = ()
     """What makes the command's program in the launch's directory: of PVM's programs only, which are carried to the other nodes."""
@@ -373,14 +373,14 @@ class Application(Model):
         """Return the programs and files that there must be, with these values of its parameters."""
         return tuple(filled(one, {**self.places, **values}) for one in (*self._programs, *self.needs))
 
-    def lacking(self, values: Mapping[str, str | int | float] = NO_VALUES) -> tuple[Lacking, ...]:
+    def lacking(self, values: Mapping[str, str | int | float] = NO_VALUES) -> tuple[MissingPrerequisite, ...]:
         """Return which of these are not on this machine, or cannot be used, and why. One of our own programs always is."""
         found = []
         for number, one in enumerate(self.wanted(values)):
             is_program = number < len(self._programs)
             is_there = one.startswith("fabricbench-") if is_program else "/" in one and expanded(one).exists()
             if not is_there and shutil.which(one) is None:
-                found.append(Lacking.of(one))
+                found.append(MissingPrerequisite.of(one))
         return tuple(found)
 
     @property
@@ -427,7 +427,7 @@ class Application(Model):
                     place, f"{name} is {why}: nothing in it is the program's; needed a file that the program writes"
                 )
 
-    def figure_of(self, one: FigureTable) -> Figure:
+    def figure_of(self, one: FigureTable) -> FigureOfMerit:
         """Return what a figure is called and judged by; one that is told of a fixed time says so wherever it stands."""
         is_marked = self.work == TIMED and one.name != COMMUNICATION
         return one.figure.model_copy(update={"name": f"{one.name} (timed)"}) if is_marked else one.figure
@@ -441,7 +441,7 @@ class Application(Model):
         program, *arguments = self.command
         rules = {} if isinstance(self.scaling, str) else self.scaling
         unusual = {
-            "transport": "" if self.transport is Transport.MPI else str(self.transport),
+            "transport": "" if self.transport is RankTransport.MPI else str(self.transport),
             "build": join(self.build),
             "work": self.work if self.work == TIMED else "",
             **{f"scaling {name}": rule for name, rule in sorted(rules.items())},

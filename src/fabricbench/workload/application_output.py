@@ -37,7 +37,7 @@ from fabricbench.workload.printed_number import (
     read_duration,
     read_number,
 )
-from fabricbench.workload.transports import Transport
+from fabricbench.workload.transports import RankTransport
 
 TAIL_LINES, MOST_OF_A_LINE = 6, 100
 """Of the output, shown where nothing was found in it."""
@@ -115,7 +115,7 @@ class OutputReader:
             printed_step=figures[0].printed_step if figures and figures[0].name == primary.name else None,
             failed=failed,
             values=values | ({} if share is None else {COMMUNICATION_SHARE: share}),
-            is_over_mpi=self._application.transport is Transport.MPI,
+            is_over_mpi=self._application.transport is RankTransport.MPI,
             about=self._told,
         )
         return replace(

@@ -143,7 +143,7 @@ class CommandTable(WorkloadTable, Application):
     @model_validator(mode="after")
     def _what_is_built_is_carried_to_the_nodes(self) -> CommandTable:
         if self.build and (
-            self.transport is not transports.Transport.PVM or not self.command[0].startswith("{directory}/")
+            self.transport is not transports.RankTransport.PVM or not self.command[0].startswith("{directory}/")
         ):
             raise KeyProblemError(
                 ("build",),

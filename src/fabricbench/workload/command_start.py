@@ -12,7 +12,7 @@ from typing import ClassVar, Literal
 
 from fabricbench.errors import EnvironmentLacks
 from fabricbench.native import native_file
-from fabricbench.record.workload_cells import Figure, WorkloadResult
+from fabricbench.record.workload_cells import FigureOfMerit, WorkloadResult
 from fabricbench.workload import counted, transports
 from fabricbench.workload.adapter import (
     Output,
@@ -22,7 +22,7 @@ from fabricbench.workload.adapter import (
     launch_name,
     named,
 )
-from fabricbench.workload.application import Application, Lacking, filled
+from fabricbench.workload.application import Application, MissingPrerequisite, filled
 from fabricbench.workload.application_output import OutputReader
 from fabricbench.workload.pace import Pace
 from fabricbench.workload.scaling import value_of
@@ -67,7 +67,7 @@ class CommandStart(WorkloadStart):
         return self.application.definition
 
     @property
-    def figure(self) -> Figure:
+    def figure(self) -> FigureOfMerit:
         """The first one."""
         return self.application.figure_of(self.application.figure[0])
 
@@ -186,13 +186,13 @@ def _found(application: Application, program: str, values: Mapping[str, Value], 
     found = shutil.which(program)
     if found is None and program.startswith("fabricbench-"):
         found = str(native_file(program, build))
-    lacking = (Lacking.of(program),) if found is None else application.lacking(values)
+    lacking = (MissingPrerequisite.of(program),) if found is None else application.lacking(values)
     if found is None or lacking:
         raise _lacks(application, lacking)
     return Path(found).absolute()
 
 
-def _lacks(application: Application, lacking: Sequence[Lacking]) -> EnvironmentLacks:
+def _lacks(application: Application, lacking: Sequence[MissingPrerequisite]) -> EnvironmentLacks:
     """Return the error for what was looked for here, which every node must have at the same place."""
     first = lacking[0]
     is_of_transport = first.what in application.wanted_by_transport

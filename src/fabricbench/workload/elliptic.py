@@ -10,13 +10,13 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from fabricbench.record.workload_cells import Figure
+from fabricbench.record.workload_cells import FigureOfMerit
 from fabricbench.workload.adapter import RankSlots
 from fabricbench.workload.kernel_program import KernelProgramStart
 from fabricbench.workload.pace import MESSAGE_SECONDS, Pace
 from fabricbench.workload.parameters import Argument, RankRule, declared
 
-RATE = Figure(name="elliptic solver", unit="Gflop/s", better="higher")
+RATE = FigureOfMerit(name="elliptic solver", unit="Gflop/s", better="higher")
 
 MOST_POINTS, MOST_TIMES = 16_384, 100_000
 
@@ -43,7 +43,7 @@ class EllipticStart(KernelProgramStart):
     """One launch: a grid over all ranks, so many steps of so many sweeps."""
 
     program: ClassVar[str] = "fabricbench-elliptic"
-    rate: ClassVar[Figure] = RATE
+    rate: ClassVar[FigureOfMerit] = RATE
     kind: Literal["elliptic"] = "elliptic"
     nx: Annotated[Points, Argument("points of the whole grid along x", short="grid")] = 160
     ny: Annotated[Points, Argument("along y; as along x where not told", short="grid", like="nx")]

@@ -56,8 +56,8 @@ from fabricbench.record.workload_cells import (
     OF_FIGURE,
     CheckFound,
     Failed,
-    Figure,
     FigureFound,
+    FigureOfMerit,
     RanksFound,
     WorkloadResult,
 )
@@ -82,11 +82,11 @@ PROGRAM = "fabricbench-farm"
 PLAN, RECORD = "farm.json", "farm.jsonl"
 """Files of a launch's directory."""
 
-TIME = Figure(name="time", unit="s", better="lower")
-THROUGHPUT = Figure(name="throughput", unit="jobs/h", better="higher")
-SUCCESS = Figure(name="success", unit="%", better="higher")
-STAGING = Figure(name="time lost to staging", unit="%", better="lower")
-STAGED = Figure(name="staged", unit="MB/s", better="higher")
+TIME = FigureOfMerit(name="time", unit="s", better="lower")
+THROUGHPUT = FigureOfMerit(name="throughput", unit="jobs/h", better="higher")
+SUCCESS = FigureOfMerit(name="success", unit="%", better="higher")
+STAGING = FigureOfMerit(name="time lost to staging", unit="%", better="lower")
+STAGED = FigureOfMerit(name="staged", unit="MB/s", better="higher")
 
 PATIENCE_SECONDS = 60.0
 """A node says every two seconds that it lives."""
@@ -246,7 +246,7 @@ class FarmStart(WorkloadStart):
         return self.farm.definition
 
     @property
-    def figure(self) -> Figure:
+    def figure(self) -> FigureOfMerit:
         """The time from the first job given out to the last one's end."""
         return TIME
 

@@ -11,13 +11,13 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
-from fabricbench.record.workload_cells import Figure
+from fabricbench.record.workload_cells import FigureOfMerit
 from fabricbench.workload.adapter import RankSlots
 from fabricbench.workload.kernel_program import KernelProgramStart
 from fabricbench.workload.pace import MESSAGE_SECONDS, Pace
 from fabricbench.workload.parameters import Argument, RankRule, declared
 
-RATE = Figure(name="convolution", unit="Gflop/s", better="higher")
+RATE = FigureOfMerit(name="convolution", unit="Gflop/s", better="higher")
 
 MOST_POINTS, FACTORS, MOST_ITERATIONS = 16_384, (2, 3, 5), 10_000
 
@@ -63,7 +63,7 @@ class FftConvolutionStart(KernelProgramStart):
     """One launch: a field of so many points, so many convolutions."""
 
     program: ClassVar[str] = "fabricbench-fft-convolution"
-    rate: ClassVar[Figure] = RATE
+    rate: ClassVar[FigureOfMerit] = RATE
     kind: Literal["fft-convolution"] = "fft-convolution"
     nx: Annotated[Points, Argument("points along x, with factors 2, 3 and 5 alone", short="field")] = 64
     ny: Annotated[Points, Argument("along y; as along x where not told", short="field", like="nx")]

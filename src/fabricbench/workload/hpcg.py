@@ -12,12 +12,12 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from fabricbench.record.kernel_lines import KernelRun
-from fabricbench.record.workload_cells import Figure
+from fabricbench.record.workload_cells import FigureOfMerit
 from fabricbench.workload.kernel_program import KernelProgramStart
 from fabricbench.workload.pace import MESSAGE_SECONDS, Pace
 from fabricbench.workload.parameters import Argument, declared
 
-RATE = Figure(name="HPCG", unit="Gflop/s", better="higher")
+RATE = FigureOfMerit(name="HPCG", unit="Gflop/s", better="higher")
 
 MOST_POINTS, COARSENING, MOST_ASPECT, MOST_SETS = 1024, 8, 8, 100_000
 SET_ITERATIONS = 50
@@ -50,7 +50,7 @@ class HpcgStart(KernelProgramStart):
     """One launch: a box of points on each rank, so many sets."""
 
     program: ClassVar[str] = "fabricbench-hpcg"
-    rate: ClassVar[Figure] = RATE
+    rate: ClassVar[FigureOfMerit] = RATE
     kind: Literal["hpcg"] = "hpcg"
     nx: Annotated[Points, Argument("points of each rank along x, multiples of 8", short="box")] = 32
     ny: Annotated[Points, Argument("along y; as along x where not told", short="box", like="nx")]

@@ -17,7 +17,7 @@ from pydantic import BeforeValidator, Field
 
 from fabricbench.quantity import Bytes, parse_bytes
 from fabricbench.record.kernel_lines import KernelRun
-from fabricbench.record.workload_cells import Figure, FigureFound
+from fabricbench.record.workload_cells import FigureFound, FigureOfMerit
 from fabricbench.testbed.model import WITHOUT_NUL
 from fabricbench.workload.adapter import Place
 from fabricbench.workload.command_start import grid as square_grid
@@ -27,8 +27,8 @@ from fabricbench.workload.parameters import Argument, Arrangement, InName, Inste
 
 BLAS_VARIABLE = "FABRICBENCH_BLAS"
 
-RATE = Figure(name="HPL", unit="Gflop/s", better="higher")
-PER_HZ = Figure(name="flops per hertz", unit="flop/Hz", better="higher")
+RATE = FigureOfMerit(name="HPL", unit="Gflop/s", better="higher")
+PER_HZ = FigureOfMerit(name="flops per hertz", unit="flop/Hz", better="higher")
 
 MOST_N, MOST_NB, MOST_THREADS = 4_000_000, 4096, 4096
 
@@ -71,7 +71,7 @@ class HplStart(KernelProgramStart):
     """One launch: so many equations over one grid of ranks."""
 
     program: ClassVar[str] = "fabricbench-hpl"
-    rate: ClassVar[Figure] = RATE
+    rate: ClassVar[FigureOfMerit] = RATE
     arrangement: ClassVar[Arrangement] = Arrangement(("p", "q"), square_grid, "rows and columns of ranks", "2x4")
     kind: Literal["hpl"] = "hpl"
     n: Annotated[int, Field(ge=1, le=MOST_N), Argument("equations", instead=MEMORY)] = 2000

@@ -18,8 +18,8 @@ from fabricbench.record.kernel_lines import KernelRecord, KernelRun, read_kernel
 from fabricbench.record.launch import KERNEL_RECORDS
 from fabricbench.record.workload_cells import (
     OF_FIGURE,
-    Figure,
     FigureFound,
+    FigureOfMerit,
     WorkloadResult,
     result_of_kernel,
 )
@@ -29,14 +29,14 @@ from fabricbench.workload.parameters import ParametricStart
 VERIFIED, WRONG = 0, 1
 """Exit codes after which a record is whole."""
 
-TIME = Figure(name="time", unit="s", better="lower")
+TIME = FigureOfMerit(name="time", unit="s", better="lower")
 
 
 class KernelProgramStart(ParametricStart):
     """One launch of a program on the frame of kernels, judged by a rate."""
 
     program: ClassVar[str]
-    rate: ClassVar[Figure]
+    rate: ClassVar[FigureOfMerit]
     kept: ClassVar[tuple[str, ...]] = ()
     """Values of its runs that its cell keeps, the largest of each."""
 
@@ -55,7 +55,7 @@ class KernelProgramStart(ParametricStart):
             yield name, max(run.values.get(name) or 0.0 for run in runs)
 
     @property
-    def figure(self) -> Figure:
+    def figure(self) -> FigureOfMerit:
         """Its rate."""
         return self.rate
 

@@ -30,7 +30,7 @@ from fabricbench.native import native_file
 from fabricbench.record.kernel_lines import KernelRecord
 from fabricbench.record.launch import KERNEL_RECORDS
 from fabricbench.record.lines import InterfaceBytes
-from fabricbench.record.workload_cells import Failed, Figure, FigureFound, WorkloadResult, result_of_kernel
+from fabricbench.record.workload_cells import Failed, FigureFound, FigureOfMerit, WorkloadResult, result_of_kernel
 from fabricbench.testbed.model import WITHOUT_NUL
 from fabricbench.workload import counted
 from fabricbench.workload.adapter import (
@@ -68,7 +68,7 @@ OFFICIAL: Literal["official"] = "official"
 
 NAMES = tuple(name.upper() for name in BENCHMARKS)
 
-SECONDS = Figure(name="time", unit="s", better="lower")
+SECONDS = FigureOfMerit(name="time", unit="s", better="lower")
 
 
 def _as_list(value: Any) -> Any:
@@ -129,7 +129,7 @@ class KernelStart(WorkloadStart):
         return known if self.is_own else known | {"program": _word(self.program)}
 
     @property
-    def figure(self) -> Figure:
+    def figure(self) -> FigureOfMerit:
         """The time that the specification times."""
         return SECONDS
 

@@ -60,7 +60,7 @@ def root() -> str:
     return os.environ.get(ROOT_VARIABLE) or ROOT
 
 
-class Channel:
+class PvmChannel:
     """A connection to another rank: one line of JSON at a time."""
 
     def __init__(self, descriptor: int) -> None:
@@ -105,7 +105,7 @@ def start_daemon(arguments: list[str]) -> str:
     return "".join(said)
 
 
-def follow(folder: Path, first: Channel) -> int:
+def follow(folder: Path, first: PvmChannel) -> int:
     """Do on another rank what rank 0 asks for, until it is gone."""
     while (order := first.receive()) is not None:
         if "file" in order:
@@ -120,7 +120,7 @@ def follow(folder: Path, first: Channel) -> int:
     return 0
 
 
-def serve_orders(server: socket.socket, others: dict[str, Channel]) -> None:
+def serve_orders(server: socket.socket, others: dict[str, PvmChannel]) -> None:
     """Hand on what PVM's first daemon wants to be started on other nodes: one at a time, as it asks."""
     while True:
         connection, _ = server.accept()
@@ -158,7 +158,7 @@ def console(command: str) -> str:
     return asked.stdout
 
 
-def lead(folder: Path, addresses: list[str], others: list[Channel], command: list[str]) -> int:
+def lead(folder: Path, addresses: list[str], others: list[PvmChannel], command: list[str]) -> int:
     """Start PVM, run the program on it, and halt it; return the program's exit code. NoMachineError: there is no PVM."""
     program = shutil.which(command[0])
     if program is None:
@@ -235,7 +235,7 @@ def main(arguments: list[str]) -> int:
     if arguments[0] == f"--{RSH}":
         return rsh(arguments[1:])
     addresses = os.environ["FABRICBENCH_ADDRESSES"].split(",")
-    channels = [Channel(int(one)) for one in os.environ.pop("FABRICBENCH_MEETING").split(",") if one]
+    channels = [PvmChannel(int(one)) for one in os.environ.pop("FABRICBENCH_MEETING").split(",") if one]
     os.environ[ROOT_VARIABLE] = root()
     os.environ["PVM_ALLOW_ROOT"] = "1"
     folder = Path(tempfile.mkdtemp(prefix="fabricbench-pvm-"))

@@ -19,8 +19,8 @@ from fabricbench.record.kernel_lines import KernelRun
 from fabricbench.record.workload_cells import (
     COMMUNICATION_SHARE,
     LEADER_BYTES,
-    Figure,
     FigureFound,
+    FigureOfMerit,
     Measures,
     WorkloadResult,
 )
@@ -30,10 +30,10 @@ from fabricbench.workload.pace import Pace
 from fabricbench.workload.parameters import Argument, InName, Instead, RankRule, declared
 
 KIND = "shared-data"
-RATE = Figure(name="shared data", unit="MB/s", better="higher", measures=Measures.WORK_RATE)
-SLOWEST_TIME = Figure(name="time of the slowest client", unit="s", better="lower")
-MEDIAN_TIME = Figure(name="time of the median client", unit="s", better="lower")
-SLOWEST_RATE = Figure(name="the slowest client", unit="MB/s", better="higher")
+RATE = FigureOfMerit(name="shared data", unit="MB/s", better="higher", measures=Measures.WORK_RATE)
+SLOWEST_TIME = FigureOfMerit(name="time of the slowest client", unit="s", better="lower")
+MEDIAN_TIME = FigureOfMerit(name="time of the median client", unit="s", better="lower")
+SLOWEST_RATE = FigureOfMerit(name="the slowest client", unit="MB/s", better="higher")
 
 MOST_BLOCK_BYTES, MOST_BLOCKS = 2**40, 1_000_000
 
@@ -85,7 +85,7 @@ class SharedDataStart(KernelProgramStart):
     """One launch: so many clients, each with so many blocks."""
 
     program: ClassVar[str] = "fabricbench-shared-data"
-    rate: ClassVar[Figure] = RATE
+    rate: ClassVar[FigureOfMerit] = RATE
     kind: Literal["shared-data"] = "shared-data"
     block: Annotated[
         Bytes, Field(ge=1, le=MOST_BLOCK_BYTES), Argument("what a client asks for at once, as NIST's inputs of speech")
@@ -135,8 +135,10 @@ class SharedDataStart(KernelProgramStart):
         yield RATE.found(median(run.mops_total or 0.0 for run in runs))
         cache = OF_CACHE.get(runs[0].facts.get(CACHE_FACT, ""))
         where = f", {cache}" if cache is not None else ""
-        reading = Figure(name=f"reading{where}", unit="MB/s", better="higher")
-        writing = Figure(name="writing" if self.mode == "both" else f"writing{where}", unit="MB/s", better="higher")
+        reading = FigureOfMerit(name=f"reading{where}", unit="MB/s", better="higher")
+        writing = FigureOfMerit(
+            name="writing" if self.mode == "both" else f"writing{where}", unit="MB/s", better="higher"
+        )
         for figure, name in (
             (reading, "read_mb_s"),
             (writing, "write_mb_s"),

@@ -11,13 +11,13 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from fabricbench.record.kernel_lines import KernelRun
-from fabricbench.record.workload_cells import Figure
+from fabricbench.record.workload_cells import FigureOfMerit
 from fabricbench.workload.kernel_program import KernelProgramStart
 from fabricbench.workload.pace import Pace
 from fabricbench.workload.parameters import Argument, declared
 from fabricbench.workload.shared_pages import PAGE, PageBytes, fetching_seconds
 
-RATE = Figure(name="shared LU", unit="Gflop/s", better="higher")
+RATE = FigureOfMerit(name="shared LU", unit="Gflop/s", better="higher")
 
 MOST_N, MOST_BLOCK = 100_000, 256
 
@@ -31,7 +31,7 @@ class SharedLuStart(KernelProgramStart):
     """One launch: a matrix in blocks, in pages of so many bytes."""
 
     program: ClassVar[str] = "fabricbench-shared-lu"
-    rate: ClassVar[Figure] = RATE
+    rate: ClassVar[FigureOfMerit] = RATE
     kind: Literal["shared-lu"] = "shared-lu"
     n: Annotated[int, Field(ge=1, le=MOST_N), Argument("rows and columns of the matrix")] = 512
     block: Annotated[

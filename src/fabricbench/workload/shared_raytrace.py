@@ -10,13 +10,13 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from fabricbench.record.kernel_lines import KernelRun
-from fabricbench.record.workload_cells import Figure
+from fabricbench.record.workload_cells import FigureOfMerit
 from fabricbench.workload.kernel_program import KernelProgramStart
 from fabricbench.workload.pace import Pace
 from fabricbench.workload.parameters import Argument, declared
 from fabricbench.workload.shared_pages import PAGE, PageBytes, fetching_seconds
 
-RATE = Figure(name="rays", unit="Mray/s", better="higher")
+RATE = FigureOfMerit(name="rays", unit="Mray/s", better="higher")
 
 MOST_SIZE, MOST_LEVELS, MOST_SAMPLES, MOST_BOUNCES = 32_768, 8, 16, 16
 
@@ -33,7 +33,7 @@ class SharedRaytraceStart(KernelProgramStart):
     """One launch: an image of so many pixels of a scene."""
 
     program: ClassVar[str] = "fabricbench-shared-raytrace"
-    rate: ClassVar[Figure] = RATE
+    rate: ClassVar[FigureOfMerit] = RATE
     kind: Literal["shared-raytrace"] = "shared-raytrace"
     size: Annotated[int, Field(ge=1, le=MOST_SIZE), Argument("pixels along each side of the image")] = 512
     levels: Annotated[

@@ -16,17 +16,17 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, mod
 from fabricbench.configuration import did_you_mean
 from fabricbench.quantity import Bytes, Seconds, parse_bytes, parse_seconds
 from fabricbench.record.kernel_lines import KernelRun
-from fabricbench.record.workload_cells import Figure, FigureFound
+from fabricbench.record.workload_cells import FigureFound, FigureOfMerit
 from fabricbench.workload.adapter import Place
 from fabricbench.workload.kernel_program import KernelProgramStart
 from fabricbench.workload.known_models import KNOWN_MODELS, KnownModel
 from fabricbench.workload.pace import MESSAGE_SECONDS, Pace
 from fabricbench.workload.parameters import Argument, Arrangement, InName, declared
 
-RATE = Figure(name="training", unit="step/s", better="higher")
-TIME = Figure(name="time of a step", unit="s", better="lower")
-EXPOSED = Figure(name="exposed communication", unit="%", better="lower")
-SAMPLES = Figure(name="samples", unit="sample/s", better="higher")
+RATE = FigureOfMerit(name="training", unit="step/s", better="higher")
+TIME = FigureOfMerit(name="time of a step", unit="s", better="lower")
+EXPOSED = FigureOfMerit(name="exposed communication", unit="%", better="lower")
+SAMPLES = FigureOfMerit(name="samples", unit="sample/s", better="higher")
 
 USUAL_FLOP_S = 100e12
 MOST_LAYERS, MOST_MICRO_BATCH, MOST_SCALE, MOST_STEPS = 10_000, 10_000, 1_000_000_000, 1_000_000
@@ -66,7 +66,7 @@ class TrainingStepStart(KernelProgramStart):
     """One launch: a model, shared in one way among the ranks."""
 
     program: ClassVar[str] = "fabricbench-training-step"
-    rate: ClassVar[Figure] = RATE
+    rate: ClassVar[FigureOfMerit] = RATE
     arrangement: ClassVar[Arrangement] = Arrangement(
         ("dp", "tp", "pp"), lambda ranks: (ranks, 1, 1), "data x tensor x pipeline", "2x2x1"
     )

@@ -25,7 +25,7 @@ from fabricbench.workload import meeting, pvm_machine
 from fabricbench.workload.adapter import Place
 
 
-class Transport(StrEnum):
+class RankTransport(StrEnum):
     """Who carries what ranks say to each other."""
 
     MPI = "mpi"
@@ -36,55 +36,55 @@ class Transport(StrEnum):
 
 _ADDRESSED = MappingProxyType({"FABRICBENCH_ADDRESS": "{address}", "FABRICBENCH_INTERFACE": "{interface}"})
 
-_TOLD: Mapping[Transport, Mapping[str, str]] = MappingProxyType(
+_TOLD: Mapping[RankTransport, Mapping[str, str]] = MappingProxyType(
     {
-        Transport.MPI: MappingProxyType({}),
-        Transport.GLOO: MappingProxyType({"GLOO_SOCKET_IFNAME": "{interface}"}),
-        Transport.SOCKETS: _ADDRESSED,
-        Transport.PVM: _ADDRESSED,
+        RankTransport.MPI: MappingProxyType({}),
+        RankTransport.GLOO: MappingProxyType({"GLOO_SOCKET_IFNAME": "{interface}"}),
+        RankTransport.SOCKETS: _ADDRESSED,
+        RankTransport.PVM: _ADDRESSED,
     }
 )
 
 
-def told_on_nodes(transport: Transport) -> Mapping[str, str]:
+def told_on_nodes(transport: RankTransport) -> Mapping[str, str]:
     """Return the variables that tell each rank what its node has on the fabric: name -> template."""
     return _TOLD[transport]
 
 
-def front(transport: Transport, ranks: int, place: Place) -> list[str]:
+def front(transport: RankTransport, ranks: int, place: Place) -> list[str]:
     """Return the tokens in front of a program; EnvironmentLacks where the fabric has no interface that it could be told."""
-    if transport is not Transport.MPI and not place.fabric.has_interface:
+    if transport is not RankTransport.MPI and not place.fabric.has_interface:
         raise EnvironmentLacks(
             f"fabric {place.fabric.name} has no interface, and transport {transport} is to be told one",
             hint="run it on fabrics with an interface or a subnet",
         )
-    if transport not in (Transport.SOCKETS, Transport.PVM):
+    if transport not in (RankTransport.SOCKETS, RankTransport.PVM):
         return []
-    is_pvm = transport is Transport.PVM
+    is_pvm = transport is RankTransport.PVM
     meet = meeting.front(ranks, place.first, str(place.directory), keep=is_pvm)
     return [*meet, *((sys.executable, "-I", "-S", pvm_machine.__file__) if is_pvm else ())]
 
 
-GET: Mapping[Transport, str] = MappingProxyType(
-    {Transport.PVM: f"apt install pvm, or say in {pvm_machine.ROOT_VARIABLE} in which folder another PVM is"}
+GET: Mapping[RankTransport, str] = MappingProxyType(
+    {RankTransport.PVM: f"apt install pvm, or say in {pvm_machine.ROOT_VARIABLE} in which folder another PVM is"}
 )
 """How to come by what a transport needs."""
 
 
-def programs(transport: Transport) -> tuple[str, ...]:
+def programs(transport: RankTransport) -> tuple[str, ...]:
     """Return the programs that a transport needs besides the application's, with placeholders."""
-    return (f"{{pvm_root}}/{pvm_machine.DAEMON}",) if transport is Transport.PVM else ()
+    return (f"{{pvm_root}}/{pvm_machine.DAEMON}",) if transport is RankTransport.PVM else ()
 
 
-def inherited(transport: Transport) -> dict[str, str]:
+def inherited(transport: RankTransport) -> dict[str, str]:
     """Return the user's own variables that a transport needs on every rank, where a starter may not pass them on."""
     name = pvm_machine.ROOT_VARIABLE
-    return {name: os.environ[name]} if transport is Transport.PVM and os.environ.get(name) else {}
+    return {name: os.environ[name]} if transport is RankTransport.PVM and os.environ.get(name) else {}
 
 
-def places(transport: Transport, environment: Mapping[str, str]) -> dict[str, str]:
+def places(transport: RankTransport, environment: Mapping[str, str]) -> dict[str, str]:
     """Return what the placeholders of a transport stand for, with these variables of an application."""
-    if transport is not Transport.PVM:
+    if transport is not RankTransport.PVM:
         return {}
     root = Path(environment.get(pvm_machine.ROOT_VARIABLE) or pvm_machine.root())
     include = (

@@ -27,7 +27,7 @@ from fabricbench.record.outcome import LaunchOutcome
 from fabricbench.record.provenance import Origin, Proof
 from fabricbench.record.setup import lost_words
 from fabricbench.statistics.correction import benjamini_hochberg
-from fabricbench.statistics.dependence import Trend, trend
+from fabricbench.statistics.dependence import BlockTrend, trend
 from fabricbench.statistics.order import median_interval
 from fabricbench.statistics.skew import has_two_modes
 
@@ -290,7 +290,7 @@ def few_launches(material: Material) -> Iterator[Caution]:
 
 def drifts(material: Material) -> Iterator[Caution]:
     """A layer that gets slower or faster from block to block: pairing cancels it in ratios, medians carry it."""
-    found: list[tuple[str, Trend]] = []
+    found: list[tuple[str, BlockTrend]] = []
     for side in material.sides:
         for layer in Layer:
             rows = [_centred(cell) for cell in side.cells.values() if cell.key.layer is layer]
@@ -302,7 +302,7 @@ def drifts(material: Material) -> Iterator[Caution]:
 
 def ratio_drifts(material: Material) -> Iterator[Caution]:
     """A ratio that changes from block to block: the fabrics did not drift alike."""
-    found: list[tuple[str, Trend]] = []
+    found: list[tuple[str, BlockTrend]] = []
     for pairing in material.pairings:
         for layer in Layer:
             keys = [key for key in pairing.keys if key.layer is layer and key.metric is Metric.ROUND_TRIP_TIME]
@@ -316,7 +316,7 @@ def ratio_drifts(material: Material) -> Iterator[Caution]:
     )
 
 
-def _drift_warnings(found: Sequence[tuple[str, Trend]], material: Material, meaning: str) -> Iterator[Caution]:
+def _drift_warnings(found: Sequence[tuple[str, BlockTrend]], material: Material, meaning: str) -> Iterator[Caution]:
     if not found:
         return
     adjusted = benjamini_hochberg(np.array([one.p_value for _, one in found]))

@@ -37,7 +37,7 @@ FABRIC: Parts = (Stage.DRIVER, Stage.WIRE, Stage.SWITCH)
 """What passes between hosts where no emulator is among it, and nobody sees more of it."""
 
 
-class Way(StrEnum):
+class Direction(StrEnum):
     """Where in a round trip: on the way there, at the other rank, on the way back, and there and back together."""
 
     THERE = "there"
@@ -61,7 +61,7 @@ class StageOnFabric(Model):
     key: CellKey
     place: int
     parts: tuple[Stage, ...]
-    way: Way
+    way: Direction
     median: Interval
     lower: Interval
     share: float

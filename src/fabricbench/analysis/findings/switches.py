@@ -42,7 +42,7 @@ class Buffer(Model):
     ratio: float
 
 
-class Lacking(StrEnum):
+class SwitchUnknown(StrEnum):
     """Why something is not told of a switch."""
 
     RATE = "no stream was measured"
@@ -78,7 +78,7 @@ class FabricSwitch(Model):
     delay_ns: Interval | None
     buffer: Buffer | None = None
     to_measure: tuple[int, ...] = ()
-    lacking: dict[str, Lacking] = {}
+    lacking: dict[str, SwitchUnknown] = {}
 
 
 class FrameDifference(Model):
@@ -101,7 +101,7 @@ class Change(StrEnum):
     FABRIC = "another fabric between the same hosts"
 
 
-class Assumption(StrEnum):
+class PredictionAssumption(StrEnum):
     """What a prediction takes for granted."""
 
     MERGED = "softirq and protocol end with the wake-up, of which they are not told apart: at least this is left"
@@ -125,7 +125,7 @@ class WhatIf(Model):
     now: Interval
     predicted: Interval
     is_bound: bool
-    assumptions: tuple[Assumption, ...]
+    assumptions: tuple[PredictionAssumption, ...]
     gone: tuple[Stage, ...] = ()
     line_rate_bit_s: float | None = None
     forwarding: Forwarding | None = None

@@ -22,7 +22,7 @@ from fabricbench.exchange.exported import (
     values_of,
     without,
 )
-from fabricbench.exchange.junit import Case, Outcome, Suite, document
+from fabricbench.exchange.junit import Case, Suite, TestOutcome, document
 from fabricbench.quantity import count
 
 SUFFIX = ".xml"
@@ -52,7 +52,7 @@ def _not_done(export: Export, fabric: str) -> Iterator[Case]:
     missing = sum(launch.fabric == fabric for launch in export.run.missing)
     if missing:
         message = f"{count(missing, 'launch')} of the plan not done"
-        yield Case(f"fabricbench.{fabric}", "launches", outcome=Outcome.SKIPPED, message=message)
+        yield Case(f"fabricbench.{fabric}", "launches", outcome=TestOutcome.SKIPPED, message=message)
 
 
 def _case(results: Sequence[Result]) -> Case:
@@ -68,7 +68,7 @@ def _case(results: Sequence[Result]) -> Case:
         name=f"{name_of(without(labels, 'layer', 'pattern'))} {one.metric}",
         seconds=sum(each.seconds for each in results),
         properties=labels | properties,
-        outcome=Outcome.ERROR if bad else None,
+        outcome=TestOutcome.ERROR if bad else None,
         kind="no result" if bad else "",
         message=f"{sum(bad.values())} of {count(len(results), 'launch')} gave no result that counts: {told}",
         text=found,

@@ -21,7 +21,7 @@ SUFFIX = ".prom"
 
 
 @dataclass(frozen=True)
-class Family:
+class MetricFamily:
     """A family of gauges: its name without prefix, unit (its name's end) and how many of ours are one of them."""
 
     name: str
@@ -31,11 +31,11 @@ class Family:
 
 
 FAMILIES = {
-    Metric.ROUND_TRIP_TIME: Family("round_trip_time", "seconds", 1e9, "Whole round trip"),
-    Metric.OPERATION_TIME: Family("operation_time", "seconds", 1e9, "One operation"),
-    Metric.THROUGHPUT: Family("throughput", "bits_per_second", 1.0, "Payload over time"),
-    Metric.MESSAGE_RATE: Family("message_rate", "messages_per_second", 1.0, "Messages over time"),
-    Metric.WORK_RATE: Family("work_rate", "", 1.0, "What a program told of itself, in the unit of its label"),
+    Metric.ROUND_TRIP_TIME: MetricFamily("round_trip_time", "seconds", 1e9, "Whole round trip"),
+    Metric.OPERATION_TIME: MetricFamily("operation_time", "seconds", 1e9, "One operation"),
+    Metric.THROUGHPUT: MetricFamily("throughput", "bits_per_second", 1.0, "Payload over time"),
+    Metric.MESSAGE_RATE: MetricFamily("message_rate", "messages_per_second", 1.0, "Messages over time"),
+    Metric.WORK_RATE: MetricFamily("work_rate", "", 1.0, "What a program told of itself, in the unit of its label"),
 }
 STATISTICS: dict[str, Callable[[list[float]], float]] = {"median": median, "minimum": min, "maximum": max}
 ESCAPED = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
@@ -70,7 +70,7 @@ def _lines(export: Export) -> Iterator[str]:
         yield from _family(family, [one for one in export.tests.values() if one[0].metric is metric])
 
 
-def _family(family: Family, tests: list[list[Result]]) -> Iterator[str]:
+def _family(family: MetricFamily, tests: list[list[Result]]) -> Iterator[str]:
     if not tests:
         return
     name = f"fabricbench_{family.name}" + (f"_{family.unit}" if family.unit else "")

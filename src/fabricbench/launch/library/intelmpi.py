@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from fabricbench.launch.library.libfabric import PROVIDER, on_tcp, over_ofi, over_ucx
 from fabricbench.launch.starting import Selection, no_transport
-from fabricbench.testbed.model import Fabric, Transport
+from fabricbench.testbed.model import Fabric, MpiTransport
 
 NAME = "Intel MPI"
 CALLED: tuple[str, ...] = ("intelmpi", "intel-mpi", "impi")
@@ -31,12 +31,12 @@ def selection(fabric: Fabric, *, shares_memory: bool) -> Selection:
         return Selection({FABRICS: "shm"})
     ways = {FABRICS: "shm:ofi" if shares_memory else "ofi"}
     match fabric.transport:
-        case Transport.TCP:
+        case MpiTransport.TCP:
             told, by_node = on_tcp(fabric)
             return Selection({**ways, **told}, by_node)
-        case Transport.OFI:
+        case MpiTransport.OFI:
             return Selection(ways, over_ofi())
-        case Transport.UCX:
+        case MpiTransport.UCX:
             return Selection({**ways, PROVIDER: "mlx"}, over_ucx(shares_memory=False))
-        case Transport.VERBS:
+        case MpiTransport.VERBS:
             raise no_transport(NAME, fabric, "libfabric has it: ofi takes verbs where the interface has an RDMA port")

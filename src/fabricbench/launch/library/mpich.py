@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from fabricbench.launch.library.libfabric import PROVIDER, TCP_INTERFACE, on_tcp, over_ofi, over_ucx
 from fabricbench.launch.starting import ON_INTERFACE, Selection, no_transport
-from fabricbench.testbed.model import Fabric, Transport
+from fabricbench.testbed.model import Fabric, MpiTransport
 
 NAME = "MPICH"
 CALLED: tuple[str, ...] = ("mpich",)
@@ -43,16 +43,16 @@ def selection(fabric: Fabric, *, shares_memory: bool) -> Selection:
         return Selection({NETMOD: "ofi", PROVIDER: "tcp", TCP_INTERFACE: "lo"})
     apart = {} if shares_memory else {WITHOUT_MEMORY: "1"}
     match fabric.transport:
-        case Transport.TCP:
+        case MpiTransport.TCP:
             told, by_node = on_tcp(fabric)
             # Another network module takes no notice of it, and a node may have no such address then.
             gives_way = {TCP_INTERFACE: (NETMOD,)} if by_node else {}
             return Selection({NETMOD: "ofi", **told, **apart}, by_node, gives_way)
-        case Transport.OFI:
+        case MpiTransport.OFI:
             return Selection({NETMOD: "ofi", **apart}, over_ofi())
-        case Transport.UCX:
+        case MpiTransport.UCX:
             return Selection({NETMOD: "ucx", **apart}, over_ucx(shares_memory=shares_memory))
-        case Transport.VERBS:
+        case MpiTransport.VERBS:
             raise no_transport(NAME, fabric, "it reaches RDMA devices through ucx or ofi")
 
 
@@ -77,12 +77,12 @@ class OverUcxAlone:
             return Selection({})
         apart = {} if shares_memory else {WITHOUT_MEMORY: "1"}
         match fabric.transport:
-            case Transport.TCP:
+            case MpiTransport.TCP:
                 memory = "sm," if shares_memory else ""
                 return Selection({"UCX_TLS": f"tcp,{memory}self", **apart}, {"UCX_NET_DEVICES": ON_INTERFACE})
-            case Transport.UCX:
+            case MpiTransport.UCX:
                 return Selection(apart, over_ucx(shares_memory=shares_memory))
-            case Transport.OFI | Transport.VERBS:
+            case MpiTransport.OFI | MpiTransport.VERBS:
                 raise no_transport(NAME, fabric, "this one was built for UCX alone (mpichversion: ch4:ucx)")
 
 

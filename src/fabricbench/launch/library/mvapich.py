@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from fabricbench.launch.library import mpich
 from fabricbench.launch.starting import ON_INTERFACE, Selection, no_transport
-from fabricbench.testbed.model import Fabric, Transport
+from fabricbench.testbed.model import Fabric, MpiTransport
 
 WITHOUT_MEMORY = "MV2_USE_SHARED_MEM"
 TCP_INTERFACE = "MPIR_CVAR_NEMESIS_TCP_NETWORK_IFACE"
@@ -35,18 +35,18 @@ class Mvapich:
     def selection(self, fabric: Fabric, *, shares_memory: bool) -> Selection:
         """Return what it is told, by what the fabric has."""
         if self.is_new:
-            if fabric.transport is Transport.VERBS:
+            if fabric.transport is MpiTransport.VERBS:
                 raise no_transport(self.NAME, fabric, "since 3 it reaches RDMA devices through ucx or ofi")
             return mpich.selection(fabric, shares_memory=shares_memory)
         if not fabric.has_interface:
             return Selection({WITHOUT_MEMORY: "1"})
         apart = {WITHOUT_MEMORY: "1" if shares_memory else "0"}
         match fabric.transport:
-            case Transport.TCP:
+            case MpiTransport.TCP:
                 return Selection(apart, {TCP_INTERFACE: ON_INTERFACE})
-            case Transport.VERBS:
+            case MpiTransport.VERBS:
                 return Selection(apart, {"MV2_IBA_HCA": "{device}", "MV2_DEFAULT_PORT": "{port}"})
-            case Transport.UCX | Transport.OFI:
+            case MpiTransport.UCX | MpiTransport.OFI:
                 raise no_transport(self.NAME, fabric, "it has verbs of its own")
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from fabricbench.launch.library.libfabric import ON_PROVIDER, over_ofi, over_ucx
 from fabricbench.launch.starting import Selection, no_transport
-from fabricbench.testbed.model import Fabric, Transport
+from fabricbench.testbed.model import Fabric, MpiTransport
 
 NAME = "Open MPI"
 CALLED: tuple[str, ...] = ("openmpi", "open-mpi")
@@ -41,14 +41,14 @@ def selection(fabric: Fabric, *, shares_memory: bool) -> Selection:
     own = {btl: f"tcp,{MEMORY},self" if shares_memory else "tcp,self", where: network}
     gives_way = {where: (f"{PARAMETER}btl_tcp_if_exclude",)}  # it refuses to start with both
     match fabric.transport:
-        case Transport.TCP:
+        case MpiTransport.TCP:
             return Selection({pml: "ob1", **own}, gives_way=gives_way)
-        case Transport.UCX:
+        case MpiTransport.UCX:
             # By itself it takes UCX only over devices and transports of a list of its own.
             anything = {f"{PARAMETER}opal_common_ucx_{what}": "any" for what in ("tls", "devices")}
             return Selection({pml: "ucx", **anything, **own}, over_ucx(shares_memory=shares_memory), gives_way)
-        case Transport.OFI:
+        case MpiTransport.OFI:
             provider = {f"{PARAMETER}opal_common_ofi_provider_include": ON_PROVIDER}
             return Selection({pml: "cm", f"{PARAMETER}mtl": "ofi", **own}, {**provider, **over_ofi()}, gives_way)
-        case Transport.VERBS:
+        case MpiTransport.VERBS:
             raise no_transport(NAME, fabric, "it has none since 5; it reaches RDMA devices through ucx or ofi")

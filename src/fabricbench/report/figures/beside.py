@@ -23,14 +23,14 @@ from fabricbench.analysis.findings.plot import (
 )
 from fabricbench.model import Pattern
 from fabricbench.patterns import PATTERNS
-from fabricbench.published.figures import PublishedFigure, Quantity, published_figures
+from fabricbench.published.figures import PublishedFigure, PublishedQuantity, published_figures
 from fabricbench.report.figures.published import study_name
 
 QUANTITIES = {
-    PlotY.THROUGHPUT: Quantity.THROUGHPUT,
-    PlotY.HALF_ROUND_TRIP: Quantity.LATENCY,
-    PlotY.OPERATION_TIME: Quantity.LATENCY,
-    PlotY.SECONDS: Quantity.RUN_TIME,
+    PlotY.THROUGHPUT: PublishedQuantity.THROUGHPUT,
+    PlotY.HALF_ROUND_TRIP: PublishedQuantity.LATENCY,
+    PlotY.OPERATION_TIME: PublishedQuantity.LATENCY,
+    PlotY.SECONDS: PublishedQuantity.RUN_TIME,
 }
 """A study's latency is one way: half the round trip of a ping-pong, the time of an operation of others."""
 MOST_CONDITIONS = 4

@@ -7,7 +7,7 @@ from typing import Any
 
 from fabricbench.analysis.findings import Findings, LadderStep
 from fabricbench.model import Layer, Metric
-from fabricbench.published import PublishedFigure, Quantity, published_figures
+from fabricbench.published import PublishedFigure, PublishedQuantity, published_figures
 from fabricbench.quantity import format_bit_s
 from fabricbench.report.drawing.axes import value_channel
 from fabricbench.report.drawing.figure import (
@@ -41,7 +41,9 @@ LAYERS = (Layer.TCP, Layer.MPI)
 def published(findings: Findings, *, is_interactive: bool = False) -> Figure | None:
     """Return best throughputs, each fabric's measured ones above its published ones; the page's controls do not apply to it."""
     del is_interactive
-    studies = [figure for layer in LAYERS for figure in published_figures(layer=layer, quantity=Quantity.THROUGHPUT)]
+    studies = [
+        figure for layer in LAYERS for figure in published_figures(layer=layer, quantity=PublishedQuantity.THROUGHPUT)
+    ]
     measured = [row for step in findings.ladder if step.layer in LAYERS for row in _measured_rows(findings, step)]
     if not studies or not measured:
         return None
@@ -56,7 +58,9 @@ def published(findings: Findings, *, is_interactive: bool = False) -> Figure | N
         )
     ).rstrip()
     panel = Panel("Best throughput, measured and published", _spec(findings, rows), {}, height=ROW_HEIGHT * len(rows))
-    others = published_figures(quantity=Quantity.LATENCY) + published_figures(quantity=Quantity.CROSSOVER)
+    others = published_figures(quantity=PublishedQuantity.LATENCY) + published_figures(
+        quantity=PublishedQuantity.CROSSOVER
+    )
     table = published_table(findings, [*studies, *others])
     return Figure("published", "Best throughput, measured and published", caption, (panel,), table)
 
@@ -76,7 +80,7 @@ def _readings(findings: Findings, studies: Sequence[PublishedFigure]) -> Iterabl
                 here = format_bit_s(step.throughput.value, VALUE_DIGITS)
                 origin = ", which it is built from" if built_from(findings, figure) else ""
                 yield f"{step.fabric} over {step.layer}: {here} here, {figure.as_published} in {study_name(figure)}{origin}."
-    for figure in published_figures(quantity=Quantity.CROSSOVER):
+    for figure in published_figures(quantity=PublishedQuantity.CROSSOVER):
         names = [name for name in fabric_names(findings) if name in figure.condition]
         if len(names) == 2:
             there = f"Crossover at {size_words(figure.value)} in {study_name(figure)} ({figure.condition})"

@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from fabricbench.analysis.findings import Findings, Grade
 from fabricbench.report.drawing.figure import LIGHT, PAPER_SANS
-from fabricbench.report.first_screen import LOST, Row, Screen, Value, build_screen
+from fabricbench.report.first_screen import LOST, Screen, ScreenRow, Value, build_screen
 from fabricbench.report.html.strips import WIDTH as STRIP_WIDTH
 from fabricbench.report.html.strips import looks_of, strips_of
 from fabricbench.report.palette import SHAPE_PATHS
@@ -239,7 +239,7 @@ def _table(sheet: _Sheet, findings: Findings, screen: Screen, columns: _Columns)
 def _row(
     sheet: _Sheet,
     screen: Screen,
-    row: Row,
+    row: ScreenRow,
     columns: _Columns,
     looks: dict[str, tuple[str, str]],
     strip: Markup,
@@ -314,7 +314,7 @@ def _value(value: Value | None, width: float, place: str = "") -> Iterator[Line]
         yield from ((line, SMALL, RIGHT) for line in wrapped(text, width, SMALL))
 
 
-def _outcome(screen: Screen, row: Row) -> Iterator[Line]:
+def _outcome(screen: Screen, row: ScreenRow) -> Iterator[Line]:
     if not screen.has_pairs:
         yield from ((line, SMALL, "") for line in wrapped(row.ranking, OUTCOME_WIDTH - SWATCH_WIDTH - GAP, SMALL))
     elif not row.ratios:
@@ -326,7 +326,7 @@ def _outcome(screen: Screen, row: Row) -> Iterator[Line]:
             yield from ((line, SMALL, "") for line in wrapped(text, OUTCOME_WIDTH - SWATCH_WIDTH - GAP, SMALL))
 
 
-def _grade(sheet: _Sheet, row: Row, x: float, top: float) -> None:
+def _grade(sheet: _Sheet, row: ScreenRow, x: float, top: float) -> None:
     colour = SIGNS.get(row.grade, ALARM)
     sheet.parts.append(
         Markup(

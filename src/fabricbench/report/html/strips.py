@@ -38,7 +38,7 @@ UPRIGHT = Markup('<line x1="{x:.1f}" x2="{x:.1f}" y1="{top:.1f}" y2="{bottom:.1f
 
 
 @dataclass(frozen=True)
-class Line:
+class StripLine:
     """One fabric against the first: how many times better in each block (None: one of the two gave nothing), and on the whole."""
 
     fabric: str
@@ -69,7 +69,7 @@ class Axis:
         return f"{times_words(math.exp(self.low))} to {times_words(math.exp(self.high))} ×"
 
 
-def lines_of(readings: Sequence[Reading], *, is_lower_better: bool, is_paired: bool) -> tuple[Line, ...]:
+def lines_of(readings: Sequence[Reading], *, is_lower_better: bool, is_paired: bool) -> tuple[StripLine, ...]:
     """Return each fabric against the first one, block by block; where nothing is paired, each launch against its mean.
 
     Unpaired, the first fabric has a line too: how its own launches lie around their mean is what the others are seen against.
@@ -83,7 +83,7 @@ def lines_of(readings: Sequence[Reading], *, is_lower_better: bool, is_paired: b
         if reading.value and reading.value > 0:
             blocks = [_times(one, of, is_lower_better) for one, of in zip(reading.launches, against, strict=False)]
             whole = _times(reading.value, first.value, is_lower_better) or 1.0
-            found.append(Line(reading.fabric, tuple(blocks), whole, reading.is_impossible))
+            found.append(StripLine(reading.fabric, tuple(blocks), whole, reading.is_impossible))
     return tuple(found)
 
 
@@ -94,7 +94,7 @@ def _times(value: float | None, reference: float | None, is_lower_better: bool) 
     return reference / value if is_lower_better else value / reference
 
 
-def common_axis(strips: Iterable[Sequence[Line]], margin: float) -> Axis:
+def common_axis(strips: Iterable[Sequence[StripLine]], margin: float) -> Axis:
     """Return the axis of every row: all means, 1 and its margin, with air for the launches."""
     edge = math.log1p(margin)
     means = [math.log(line.whole) for lines in strips for line in lines]
@@ -103,7 +103,9 @@ def common_axis(strips: Iterable[Sequence[Line]], margin: float) -> Axis:
     return Axis(low - air, high + air, edge)
 
 
-def strip(lines: Sequence[Line], looks: Mapping[str, tuple[str, str]], axis: Axis, *, is_undecided: bool) -> Markup:
+def strip(
+    lines: Sequence[StripLine], looks: Mapping[str, tuple[str, str]], axis: Axis, *, is_undecided: bool
+) -> Markup:
     """Return the strip of one effect; `looks` gives each fabric's colour and shape. Undecided rows are grey."""
     if not lines:
         return Markup()
@@ -155,7 +157,7 @@ def strips_of(findings: Findings, screen: Screen) -> tuple[dict[str, Markup], Ax
     return {row.what: strip(lines[row.what], looks, axis, is_undecided=row.is_undecided) for row in rows}, axis
 
 
-def _count_words(line: Line) -> str:
+def _count_words(line: StripLine) -> str:
     silent = sum(one is None for one in line.blocks)
     shown = f"{len(line.blocks) - silent} launches as points, {times_words(line.whole)} times better on the whole (upright line)"
     return f"{shown}, {silent} gave nothing (×)" if silent else shown
@@ -170,7 +172,7 @@ def _apart(blocks: Sequence[float], axis: Axis) -> Sequence[float]:
     )
 
 
-def _line(line: Line, colour: str, shape: str, middle: float, axis: Axis) -> Markup:
+def _line(line: StripLine, colour: str, shape: str, middle: float, axis: Axis) -> Markup:
     marks = [
         Markup('<line x1="0" x2="{width:g}" y1="{y:.1f}" y2="{y:.1f}" class="launch-axis"/>').format(
             width=WIDTH, y=middle

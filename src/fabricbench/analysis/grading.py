@@ -7,7 +7,7 @@ as much faster as ever. So each trouble says what the row's own numbers would sh
                                one launch, or a tenth, is no mode: with the same side ahead in it, what all show together is left
     blocks that resemble       what is left if the mean is off by DEPENDENT_REACH times the range of the blocks' ratios
     a late switch              what is left if the slower fabric was delayed by all that the switch may have delayed it
-    better than the wire       what is left if the faster fabric is as much slower as its figure is too good
+    better than the wire       what is left if the faster fabric is as much slower as its figure, or its best launch, is too good
     starts that died           what is left if each of them had been as slow as the slowest launch of its fabric
     blocks of several days     what their means show, a day being one value (`statistics.decision.LogRatio.of_means`)
     a machine that changed     what is left if the ratio is off by as much as memory differs, which no fabric touches
@@ -26,7 +26,7 @@ import numpy as np
 
 from fabricbench.analysis.comparing import groups_doubt, times_number
 from fabricbench.analysis.findings import Doubt, Grade, LaunchGroups, PairEffect, Verdict
-from fabricbench.analysis.findings.doubts import Number, percentage, whole
+from fabricbench.analysis.findings.doubts import Number, escaped, percentage, whole
 from fabricbench.statistics.decision import Consequence, Decision, LogRatio, consequence_of, shared_by, stronger
 
 DEPENDENT_REACH = 1.5
@@ -158,7 +158,23 @@ def weighed(doubt: Doubt, judged: Sequence[Judged]) -> Doubt:
     decided = [one for one in judged if not one.is_open]
     if not decided or (doubt.delay_share is None and doubt.excess_share is None and not doubt.lost_starts):
         return doubt
-    return doubt.model_copy(update={"consequence": gravest(_of_side(doubt, one) for one in decided)})
+    found = doubt.model_copy(update={"consequence": gravest(_of_side(doubt, one) for one in decided)})
+    return found if doubt.excess_share is None else _with_ratio_left(found, doubt.excess_share, decided)
+
+
+def _with_ratio_left(doubt: Doubt, excess: float, judged: Sequence[Judged]) -> Doubt:
+    """Return a doubt of too good values with how many times better its fabric is if all of them are too good by as much."""
+    left = sorted(
+        one.times(one.known.mean) / (1.0 + excess)
+        for one in judged
+        if one.known is not None and one.pair.verdict.of_leader(one.pair.fabric_a, one.pair.fabric_b) == doubt.subject
+    )
+    if not left:
+        return doubt
+    kind = f"{doubt.kind} ({{}} times if all launches on {escaped(doubt.subject)} are off by as much)"
+    return doubt.model_copy(
+        update={"kind": kind, "numbers": (*doubt.numbers, times_number(left[0]).to(times_number(left[-1])))}
+    )
 
 
 def _of_side(doubt: Doubt, one: Judged) -> Consequence | None:

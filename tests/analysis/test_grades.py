@@ -170,6 +170,14 @@ def dead(starts: int, fabric: str) -> Judge:
     return judge
 
 
+def test_a_start_that_died_counts_as_two_launches_where_the_slowest_is_hardly_slower():
+    few = [
+        screen(faster, blocks=18, noise=0.002, judge=dead(1, "b")) for faster in (1.03, 1.055, 1.15)
+    ]  # a 19th of log 2: 3.6 %
+    assert [grades(one) for one in few] == [{Grade.ALARM}, {Grade.DOUBTFUL}, {Grade.CLEAR}]
+    assert grades(screen(1.04, blocks=18, judge=dead(1, "a"))) == {Grade.CLEAR}
+
+
 def test_a_start_that_died_counts_as_the_slowest_of_its_fabric():
     def slowest(slowness: Floats) -> None:
         slowness[1, :, 0] += 0.3  # of b, which is 5 % faster otherwise

@@ -8,7 +8,7 @@ as much faster as ever. So each trouble says what the row's own numbers would sh
     blocks that resemble       what is left if the mean is off by DEPENDENT_REACH times the range of the blocks' ratios
     a late switch              what is left if the slower fabric was delayed by all that the switch may have delayed it
     better than the wire       what is left if the faster fabric is as much slower as its figure, or its best launch, is too good
-    starts that died           what is left if each of them had been as slow as the slowest launch of its fabric
+    starts that died           what is left if each of them had been as slow as the slowest launch of its fabric, or as two
     blocks of several days     what their means show, a day being one value (`statistics.decision.LogRatio.of_means`)
     a machine that changed     what is left if the ratio is off by as much as memory differs, which no fabric touches
 
@@ -20,14 +20,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import exp, inf, log1p
+from math import exp, inf, log, log1p
 
 import numpy as np
 
 from fabricbench.analysis.comparing import groups_doubt, times_number
 from fabricbench.analysis.findings import Doubt, Grade, LaunchGroups, PairEffect, Verdict
 from fabricbench.analysis.findings.doubts import Number, escaped, percentage, whole
-from fabricbench.statistics.decision import Consequence, Decision, LogRatio, consequence_of, shared_by, stronger
+from fabricbench.analysis.lost_launches import TIMES_OF_DEAD
+from fabricbench.statistics.decision import Consequence, Decision, LogRatio, consequence_of, shared_by, stronger, weaker
 
 DEPENDENT_REACH = 1.5
 """Times the range of the blocks' log ratios: how far their mean may be from the truth where neighbours resemble each other.
@@ -101,9 +102,10 @@ class Judged:
         )
 
     def with_dead(self, fabric: str, starts: int) -> Decision:
-        """Return what is decided if so many more starts of a side had been as slow as its slowest launch.
+        """Return what is decided if so many more starts of a side had been as slow as its slowest launch, or as two usual ones.
 
-        Its slowest stands against a usual launch of the other side, as often as starts died.
+        Its slowest stands against a usual launch of the other side, as often as starts died. That each costs TIMES_OF_DEAD launches
+        moves the mean by a known part, and scatters nothing. The weaker of both decisions counts.
         """
         mine, other = self.values if fabric == self.pair.fabric_a else self.values[::-1]
         if self.known is None or not mine or not other:
@@ -116,7 +118,8 @@ class Judged:
         squares += count * (self.known.mean - mean) ** 2 + starts * (dead - mean) ** 2
         deviation = float(np.sqrt(squares / (count + starts - 1)))
         whole = replace(self.known, mean=mean, deviation=deviation, launches=count + starts)
-        return whole.decide(self.rate, self.margin)
+        share = starts / ((self.known.met or count) + starts)
+        return weaker(whole.decide(self.rate, self.margin), self.decide(share * log(TIMES_OF_DEAD)))
 
     @property
     def parts(self) -> tuple[LogRatio, ...]:

@@ -14,6 +14,7 @@ from fabricbench.analysis.effects import Judge
 from fabricbench.analysis.evidence import evidence_of
 from fabricbench.analysis.findings import Doubt, Effect, Grade, Headline, Replication, Verdict
 from fabricbench.analysis.gate import GateVerdict, check_regressions
+from fabricbench.analysis.grading import Span
 from fabricbench.analysis.measured import CellMeasured, Side
 from fabricbench.cli.check_text import decides, limits
 from fabricbench.exchange.storing import import_run
@@ -136,6 +137,32 @@ def test_blocks_that_resemble_each_other_are_a_doubt_only_where_they_could_chang
     assert Grade.ALARM in grades(slight)
     assert "who is faster is in doubt" in behind(slight)
     assert behind(screen(1.1, blocks=29)) == ""
+
+
+def test_one_block_far_off_makes_blocks_that_resemble_each_other_no_worse():
+    assert Span(0.6, 1.7, 0.1).reach == pytest.approx(0.4), "1.5 times the range would hide twice as fast"
+    assert Span(0.6, 0.9, 0.2).reach == pytest.approx(0.45), "ratios that wander fill their range"
+
+
+def test_few_blocks_that_do_not_exclude_a_correlation_are_doubtful_where_it_would_change_the_verdict():
+    def asked(seed: int, faster: float, blocks: int) -> bool:
+        noise = np.random.default_rng(seed).normal(0.0, 0.01, (2, 1, blocks)) + np.zeros((2, len(KEYS), blocks))
+        noise[1] -= np.log(faster)
+        rows = typical(first_screen(sides_of(KEYS, 10.0 + noise * SLOWER[:, np.newaxis], ("a", "b")))[0])
+        found = [
+            (effect.grade, doubt.consequence)
+            for effect in rows
+            for doubt in effect.doubts
+            if str(doubt).startswith(f"{blocks} blocks do not exclude that neighbouring ones resemble each other")
+        ]
+        assert all(grade is not Grade.CLEAR and lost is not Consequence.NOTHING for grade, lost in found)
+        return bool(found)
+
+    near = [asked(seed, 1.042, 12) for seed in range(20)]
+    assert any(near)
+    assert not all(near), "where the blocks exclude it nothing is asked"
+    assert not any(asked(seed, 1.1, 12) for seed in range(20))
+    assert not any(asked(seed, 1.042, 6) for seed in range(20)), "six cannot test it"
 
 
 def delayed_by(share: float) -> Judge:

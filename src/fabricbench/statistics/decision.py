@@ -341,7 +341,11 @@ class LogRatio:
 
 def shared_by(parts: Sequence[LogRatio], error_rate: float, margin: float) -> Decision:
     """Return what all parts of a comparison decide, the weakest of them: undecided where they do not agree on who leads."""
-    decisions = [part.decide(error_rate, margin) for part in parts]
+    return weaker(*(part.decide(error_rate, margin) for part in parts))
+
+
+def weaker(*decisions: Decision) -> Decision:
+    """Return the weakest of some decisions; undecided where they do not agree on who leads."""
     if all(one is Decision.EQUIVALENT for one in decisions):
         return Decision.EQUIVALENT
     strengths = [STRENGTHS.get(one, 0) for one in decisions]

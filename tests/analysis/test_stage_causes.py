@@ -70,7 +70,7 @@ def test_messages_at_a_set_rate_are_in_step_without_any_adapter(tmp_path: Path):
 
 
 @pytest.mark.parametrize("busiest", [BURNER, None])
-def test_receivers_without_a_processor_wait_for_who_used_it_or_for_another_tenant(
+def test_receivers_without_a_processor_wait_for_who_used_it_or_for_nobody_in_sight(
     tmp_path: Path, busiest: BusiestProcess | None
 ):
     (one,) = causes_in(tmp_path, (IN_TURN, replace(CLEAN, waits=0.3, busiest=busiest)))
@@ -79,7 +79,7 @@ def test_receivers_without_a_processor_wait_for_who_used_it_or_for_another_tenan
     assert one.subject.process == (busiest and "burner")
     words = stages.cause_words(one)
     assert ("burner, of realtime priority" in words) is (busiest is not None)
-    assert ("another tenant" in words) is (busiest is None)
+    assert ("out of their sight or each with less" in words) is (busiest is None)
 
 
 def test_a_wait_that_few_messages_meet_is_no_cause(tmp_path: Path):

@@ -230,17 +230,18 @@ def _cause_lines(findings: Findings) -> Iterator[str]:
 
 
 def _traffic_lines(findings: Findings) -> Iterator[str]:
-    """Yield where messages in another traffic differ most from those in turn, where a difference is shown."""
+    """Yield for messages in each other traffic where they differ most from those in turn, on the fabrics that show a difference."""
     rows = TRAFFIC_ROWS.of(findings)
-    for whole in (row for row in rows if not row.parts):
-        low, high = whole.difference.low, whole.difference.high
-        if low is None or high is None or low <= 0.0 <= high:
-            continue
-        of_test = [row for row in rows if row.parts and (row.fabric, row.other) == (whole.fabric, whole.other)]
-        yield (
-            f"{whole.fabric}: {cell_words(whole.other)} ({whole.traffic}) takes {_more_words(whole.difference.value)} than "
-            f"{cell_words(whole.key)} (in turn); {_place_words(whole, of_test)}."
-        )
+    for key, other in dict.fromkeys((row.key, row.other) for row in rows):
+        found = [row for row in rows if (row.key, row.other) == (key, other)]
+        told = [
+            f"{_more_words(whole.difference.value)} on {whole.fabric} ("
+            f"{_place_words(whole, [row for row in found if row.fabric == whole.fabric])})"
+            for whole in found
+            if not whole.parts and any(_is_shown(whole.difference, sign) for sign in (1.0, -1.0))
+        ]
+        if told:
+            yield f"{cell_words(other)} ({found[0].traffic}), against {cell_words(key)} (in turn): {'; '.join(told)}."
 
 
 def _cost_lines(findings: Findings) -> Iterator[str]:
@@ -438,7 +439,7 @@ def _panel(
         "scale": {"domain": [0, 1.05 * longest], "nice": False},
         "axis": {
             "labelExpr": TIME_LABELS,
-            "title": "time since the round trip began",
+            "title": "since the call to send",
             "tickCount": 4,
             "labelOverlap": "greedy",
         },

@@ -14,6 +14,9 @@ from fabricbench.analysis.findings.stages import Direction, Stage, StagedCell, S
 from fabricbench.chapters import stages
 from fabricbench.chapters.chapter import rows_of
 from fabricbench.model import Layer, Pattern, Receive
+from fabricbench.report import markdown
+from fabricbench.report.html import render_html
+from fabricbench.report.terminal import render_terminal
 from support.stamps import Stamped
 from support.synthetic_run import WAY, SyntheticCell, stamped_run, write_synthetic_run
 
@@ -93,7 +96,22 @@ def test_a_difference_between_fabrics_is_placed_where_it_is(tmp_path: Path):
     (sentence,) = [line for line in stages.CHAPTER.lines(findings) if "longer on slow than on fast" in line]
     assert "more between the hosts" in sentence
     assert "the stage that differs most is wire, by 50." in sentence
-    assert findings.headline.detail.endswith(sentence)
+    assert findings.headline.where == sentence
+
+
+def test_where_fabrics_differ_stands_on_the_first_screen_of_every_format(tmp_path: Path):
+    findings = run_of(tmp_path, fast=Stamped(WAY, WAY, apart_ns=0), slow=Stamped(SLOWER, SLOWER, apart_ns=0))
+    clear = "the stage that differs most is wire"
+    assert clear in findings.headline.where
+    assert clear not in findings.headline.detail
+    marks = {
+        "- Where: ": markdown.render(findings).decode(),
+        "WHERE ": render_terminal(findings, 200, color=False),
+        "<dt>Where</dt>": render_html(findings),
+    }
+    for mark, text in marks.items():
+        begin = text.index(mark)
+        assert clear in " ".join(text[begin : begin + 600].split())
 
 
 def test_between_hosts_with_clocks_of_their_own_it_is_said_as_well_how_much_passes_there(tmp_path: Path):

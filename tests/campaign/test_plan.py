@@ -39,6 +39,16 @@ def test_each_block_holds_one_launch_on_each_fabric(testbed: Testbed):
     assert plan.launches[0].launch_id == f"b00-{plan.launches[0].fabric}"
 
 
+def test_quick_has_the_stages_of_small_messages_and_all_else_as_without_them(testbed: Testbed):
+    cells = plan_run(QUICK, testbed, seed=1).cells
+    stamped = {(one.layer, one.pattern, one.message_bytes) for one in cells if one.is_stamped}
+    assert stamped == {(layer, Pattern.PINGPONG, 64) for layer in (Layer.UDP, Layer.TCP)}
+    plain = [(one.layer, one.message_bytes) for one in cells if one.pattern is Pattern.PINGPONG and not one.is_stamped]
+    datagrams, streams = (64, 512, 1472, 16_384), (64, 512, 1472, 16_384, 65_536)
+    for layer, sizes in {Layer.IP: datagrams, Layer.UDP: datagrams, Layer.TCP: streams, Layer.MPI: streams}.items():
+        assert sorted(size for one, size in plain if one is layer) == list(sizes)
+
+
 def test_pauses_are_drawn_before_each_launch_but_the_first_and_count_in_the_budget(testbed: Testbed):
     waiting = LONG.model_copy(update={"pause": (0.0, 2.0)})
     plan = plan_run(waiting, testbed, seed=1)

@@ -181,17 +181,8 @@ def analyse(
                     is_busy=bool(busy),
                     nodes={side.name: side.traits[NODES] for side in sides if side.traits and not side.factors},
                 ),
-                "detail": " ".join(
-                    filter(
-                        None,
-                        (
-                            headline.detail,
-                            leading_sentence(
-                                found.get(DIFFERENCES, ()),
-                                (one.key for one in headline.effects if one.grade is Grade.CLEAR),
-                            ),
-                        ),
-                    )
+                "where": leading_sentence(
+                    found.get(DIFFERENCES, ()), (one.key for one in headline.effects if one.grade is Grade.CLEAR)
                 ),
                 "system": system_words([run.manifest for run in every_run] if configurations else [manifest]),
                 **reproduction(every_run, is_brief=bool(configurations)),

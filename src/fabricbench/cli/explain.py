@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -82,17 +81,11 @@ def register(app: typer.Typer) -> None:
 
 
 def _measure(testbed: str, nodes: int | None, seed: int | None, blocks: int | None, directory: Path) -> None:
-    from fabricbench.campaign.noise import usual_noise  # noqa: PLC0415
-    from fabricbench.campaign.plan import plan_run  # noqa: PLC0415
-    from fabricbench.campaign.preparing import Prepared  # noqa: PLC0415
+    from fabricbench.campaign.preparing import prepare  # noqa: PLC0415
     from fabricbench.campaign.presets import EXPLAIN  # noqa: PLC0415
-    from fabricbench.campaign.venue import find_venue  # noqa: PLC0415
     from fabricbench.cli.run import measure  # noqa: PLC0415
 
-    venue = find_venue(testbed, nodes)
-    campaign = EXPLAIN if blocks is None else EXPLAIN.model_copy(update={"blocks": blocks})
-    plan = plan_run(campaign, venue.testbed(), seed=secrets.randbits(32) if seed is None else seed)
-    measure(Prepared(campaign, venue, plan, usual_noise(venue.testbed().launcher)), directory)
+    measure(prepare(EXPLAIN.name, testbed, nodes, None, blocks, seed), directory)
 
 
 def _confirmed(findings: Findings, run: Path, folder: Path, blocks: int | None) -> Sequence[CauseConfirmation]:

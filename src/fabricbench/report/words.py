@@ -201,7 +201,7 @@ def size_words(message_bytes: float | None) -> str:
 
 def share_words(share: float | None) -> str:
     """Return `94.1 %`."""
-    return NOTHING if share is None else f"{share * 100:.1f} %"
+    return NOTHING if share is None else f"{share * 100:.1f} %".replace("-", MINUS)
 
 
 def wire_remark(*, is_impossible: bool, is_beyond_wire: bool) -> str:

@@ -77,6 +77,17 @@ def test_receivers_that_spin_are_woken_by_nobody(tmp_path: Path):
     assert "softirq, protocol and return" in names
 
 
+def test_a_receiver_that_spins_and_shares_its_processor_waits_for_it(tmp_path: Path):
+    """Ranks that spin on one processor took 13 ms of `softirq, protocol and return`."""
+    waiting = {**WAY, "waking": 0.0, "waiting": 5_000_000.0}
+    findings = run_of(tmp_path, Receive.POLLING, net=Stamped(waiting, waiting, apart_ns=0))
+    found = {stages.stage_words(parts): value / 2 for parts, value in both_ways(findings, "net").items()}
+    assert found["scheduler"] == pytest.approx(5_000_000, rel=0.02)
+    assert found["softirq, protocol and return"] == pytest.approx(1_700, rel=0.05)
+    assert sum(found.values()) == pytest.approx(sum(waiting.values()) + 175, rel=0.01)
+    assert any("waits for a processor take" in line for line in stages.CHAPTER.lines(findings))
+
+
 def test_messages_that_lack_a_boundary_are_counted_by_it_and_left_out(tmp_path: Path):
     findings = run_of(tmp_path, net=Stamped(WAY, WAY, unseen={"departed": 3}))
     (cell,) = rows_of(findings, "stage-cells", StagedCell)

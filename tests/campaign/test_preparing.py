@@ -18,7 +18,9 @@ def test_a_preset_leaves_out_the_fabrics_that_carry_nothing_of_it(campaign: str,
     found = prepare(campaign, "local", None, None, None, 1)
     assert [one.name for one in found.plan.fabrics] == fabrics
     assert [one.name for one in found.venue.testbed().fabrics] == fabrics
-    assert ("shared-memory left out: no layer there that the campaign measures" in found.plan.notes) is (fabrics != BOTH)
+    assert ("shared-memory left out: no layer there that the campaign measures" in found.plan.notes) is (
+        fabrics != BOTH
+    )
 
 
 def test_a_campaign_that_leaves_nothing_out_refuses_them(tmp_path: Path):

@@ -200,6 +200,15 @@ def test_stamped_cells_enter_no_comparison_and_their_cost_is_told(tmp_path: Path
         assert cell.cost.value == pytest.approx(1_000, abs=300)
 
 
+def test_names_beside_the_bars_have_room_on_a_phone(tmp_path: Path):
+    """`softirq, protocol and wake-up` lost its first letters at 360 px, and the title of the axis its last ones at 1,280."""
+    figure = stages.waterfall(run_of(tmp_path, net=Stamped(WAY, WAY)))
+    assert figure is not None
+    labels = {bar["stage"] for panel in figure.panels for bar in panel.spec["data"]["values"]}
+    assert {"library and socket", "driver to switch", "softirq to wake-up"} <= labels
+    assert max(map(len, labels)) <= len("queueing discipline")
+
+
 def test_a_run_without_stamps_has_no_chapter(tmp_path: Path):
     plain = SyntheticCell(Layer.UDP, Pattern.PINGPONG, 64, {"net": 9_000.0}, samples=20)
     findings = analyse([write_synthetic_run(tmp_path, cells=[plain], blocks=3)])

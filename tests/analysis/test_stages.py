@@ -77,6 +77,17 @@ def test_receivers_that_spin_are_woken_by_nobody(tmp_path: Path):
     assert "softirq, protocol and return" in names
 
 
+def test_a_receiver_that_spins_and_shares_its_processor_waits_for_it(tmp_path: Path):
+    """Ranks that spin on one processor took 13 ms of `softirq, protocol and return`."""
+    waiting = {**WAY, "waking": 0.0, "waiting": 5_000_000.0}
+    findings = run_of(tmp_path, Receive.POLLING, net=Stamped(waiting, waiting, apart_ns=0))
+    found = {stages.stage_words(parts): value / 2 for parts, value in both_ways(findings, "net").items()}
+    assert found["scheduler"] == pytest.approx(5_000_000, rel=0.02)
+    assert found["softirq, protocol and return"] == pytest.approx(1_700, rel=0.05)
+    assert sum(found.values()) == pytest.approx(sum(waiting.values()) + 175, rel=0.01)
+    assert any("waits for a processor take" in line for line in stages.CHAPTER.lines(findings))
+
+
 def test_messages_that_lack_a_boundary_are_counted_by_it_and_left_out(tmp_path: Path):
     findings = run_of(tmp_path, net=Stamped(WAY, WAY, unseen={"departed": 3}))
     (cell,) = rows_of(findings, "stage-cells", StagedCell)
@@ -187,6 +198,15 @@ def test_stamped_cells_enter_no_comparison_and_their_cost_is_told(tmp_path: Path
     for cell in rows_of(findings, "stage-cells", StagedCell):
         assert cell.cost is not None
         assert cell.cost.value == pytest.approx(1_000, abs=300)
+
+
+def test_names_beside_the_bars_have_room_on_a_phone(tmp_path: Path):
+    """`softirq, protocol and wake-up` lost its first letters at 360 px, and the title of the axis its last ones at 1,280."""
+    figure = stages.waterfall(run_of(tmp_path, net=Stamped(WAY, WAY)))
+    assert figure is not None
+    labels = {bar["stage"] for panel in figure.panels for bar in panel.spec["data"]["values"]}
+    assert {"library and socket", "driver to switch", "softirq to wake-up"} <= labels
+    assert max(map(len, labels)) <= len("queueing discipline")
 
 
 def test_a_run_without_stamps_has_no_chapter(tmp_path: Path):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fabricbench.analysis import analyse
-from fabricbench.analysis.findings import Findings
+from fabricbench.analysis.findings import Findings, Interval
 from fabricbench.analysis.findings.switches import (
     Change,
     FabricSwitch,
@@ -130,6 +130,14 @@ def test_what_a_switch_adds_to_a_cable_of_the_same_rate_is_told_of_the_smallest_
     assert found.keys() == {64, 1472}
     for size, one in found.items():
         assert abs(one.difference.value) == pytest.approx(wire_ns("stored", size) - wire_ns("cable", size), rel=0.02)
+
+
+def test_a_cable_whose_delay_comes_out_below_0_takes_nothing_that_is_told(findings: Findings):
+    cable = switch_of(findings, "cable").model_copy(update={"delay_ns": Interval(value=0.0, low=0.0, high=0.0)})
+    told = findings.model_copy(update={"chapters": {switches.NAME: (cable,)}})
+    assert any(
+        line.endswith("and takes nothing that these times tell beside.") for line in switches.CHAPTER.lines(told)
+    )
 
 
 def test_every_format_shows_them_and_marks_what_is_predicted(findings: Findings):

@@ -88,6 +88,11 @@ def test_a_share_below_0_has_the_sign_of_every_other_number():
     assert [share_words(share) for share in (0.715, -0.014, None)] == ["71.5 %", "−1.4 %", NOTHING]
 
 
+def test_an_interval_from_0_to_0_has_few_decimals():
+    """A cable that came out with no delay took `0.0000000000000 ns (0.0000000000000 to 0.0000000000000 ns)`."""
+    assert interval_words(Metric.ROUND_TRIP_TIME, Interval(value=0.0, low=0.0, high=0.0)) == "0.00 ns (0.00 to 0.00 ns)"
+
+
 def test_a_share_that_no_wire_can_carry_is_called_impossible_where_it_stands():
     assert [rate_share_words(share) for share in (None, 0.994, 1.0, 9.495)] == [
         "–",

@@ -194,6 +194,8 @@ def stages_of_launch(rows: pl.DataFrame, key: CellKey, refused: frozenset[str] =
         {name: values[~incomplete] for name, values in messages.follows.items()},
         messages.round_trip[~incomplete],
     )
+    if key.receive is Receive.POLLING and "arrived" in seen and refused.isdisjoint(("resumed", "waited")):
+        seen |= {"resumed", "waited"}  # where no message has them nobody took the processor of one that spins
     values, between = _stages(whole, seen, has_switch=has_switch, spins=key.receive is Receive.POLLING)
     return StagesOfLaunch(
         messages=len(incomplete),
@@ -293,16 +295,21 @@ def _crossing(sender: Mapping[str, Floats], receiver: Mapping[str, Floats]) -> l
 
 
 def _receiving(receiver: Mapping[str, Floats], seen: set[str], *, spins: bool) -> list[End]:
-    """Return the stages of receiving. A message that nobody had to be woken for has no wake-up and no wait for a processor."""
+    """Return the stages of receiving. A message that nobody had to be woken for has no wake-up and no wait for a processor.
+
+    One that spins is woken by nobody, and waits where it was without a processor as the message came.
+    """
     before_waking = (Stage.SOFTIRQ, Stage.PROTOCOL)
-    if spins:
-        return [((*before_waking, Stage.RETURN), receiver["received"])]
-    resumed = woken = None
+    resumed = waited = None
     if "arrived" in seen and "resumed" in seen:
         arrived = receiver["arrived"]
-        resumed = np.where(np.isnan(receiver["resumed"]), arrived, receiver["resumed"])
+        resumed = np.fmax(receiver["resumed"], arrived)
         if "waited" in seen:
-            woken = resumed - np.clip(receiver["waited"], 0.0, resumed - arrived)
+            waited = np.clip(np.nan_to_num(receiver["waited"]), 0.0, resumed - arrived)
+    if spins:
+        waits: list[End] = [] if waited is None else [((Stage.SCHEDULER,), receiver["arrived"] + waited)]
+        return [*waits, ((*before_waking, Stage.RETURN), receiver["received"])]
+    woken = None if resumed is None or waited is None else resumed - waited
     return [
         ((*before_waking, Stage.WAKE_UP), woken),
         ((Stage.SCHEDULER,), resumed),

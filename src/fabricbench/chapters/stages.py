@@ -414,12 +414,17 @@ def waterfall(findings: Findings, *, is_interactive: bool = False) -> Figure | N
     return Figure("stages", "Stages of a round trip", caption, tuple(panels), _figure_table(findings))
 
 
+def _label(parts: Parts) -> str:
+    """Return a stage's name beside its bar, which is narrow on a phone: of several that merge `softirq to wake-up`."""
+    return f"{parts[0].value} to {parts[-1].value}" if len(parts) > 2 else stage_words(parts)
+
+
 def _bars(rows: Sequence[StageOnFabric]) -> Iterator[dict[str, Any]]:
     begin = 0.0
     for row in sorted(rows, key=lambda one: one.place):
         end = begin + row.median.value
         yield {
-            "stage": stage_words(row.parts),
+            "stage": _label(row.parts),
             "fabric": row.fabric,
             "begin": begin,
             "end": end,

@@ -74,10 +74,16 @@ def _switch_table(findings: Findings) -> Table:
     return made if any(row[5] != NOTHING for row in rows) else made.without(5)
 
 
+CLOCK_NS = 1.0
+"""Stamps are whole nanoseconds; a delay that comes out below 0 is kept as 0 (docs/explain.md)."""
+
+
 def _delay(one: FabricSwitch) -> str:
     """Return `5.2 µs (5.1 to 5.3 µs)`; of whole round trips what it is at most, as hosts are in it."""
     if one.delay_ns is None:
         return NOTHING
+    if one.seen is Seen.BETWEEN_HOSTS and one.delay_ns.high is not None and one.delay_ns.high < CLOCK_NS:
+        return "nothing that these times tell"
     if one.seen is Seen.BETWEEN_HOSTS:
         return interval_words(TIME, one.delay_ns)
     return f"at most {value_words(TIME, _upper(one.delay_ns))}, hosts included"

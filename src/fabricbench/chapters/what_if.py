@@ -118,7 +118,7 @@ def _assumption_lines(rows: Sequence[WhatIf]) -> Iterator[str]:
     for change in Change:
         of_change = [one for one in rows if one.change is change]
         if of_change:
-            assumed = enumeration([ASSUMPTION_WORDS[one] for one in of_change[0].assumptions])
+            assumed = "; ".join(ASSUMPTION_WORDS[one] for one in of_change[0].assumptions)
             gone = enumeration([stage.value for stage in of_change[0].gone])
             yield f"{change.value.capitalize()}: {f'without {gone}; ' if gone else ''}assumed: {assumed}."
 

@@ -172,9 +172,15 @@ def _unit(metric: Metric, value: float, work_unit: str) -> tuple[str, float]:
     return next(((unit, scale) for unit, scale in units if value >= scale), units[-1])
 
 
+NOTHING_AT_ALL = 1e-9
+"""Of any unit: an interval from 0 to 0 is written as `0.00`."""
+
+
 def _decimals(low: float, high: float) -> int:
     """Return the decimals that tell two significant digits of the width, within what a reader can take in."""
-    size = max(abs(low), abs(high), 1e-9)
+    size = max(abs(low), abs(high))
+    if size < NOTHING_AT_ALL:
+        return LEAST_DIGITS - 1
     most = max(0, MOST_DIGITS - 1 - math.floor(math.log10(size)))
     least = max(0, LEAST_DIGITS - 1 - math.floor(math.log10(size)))
     width = high - low

@@ -14,8 +14,8 @@ all curves are clean, any anomaly is named with at most the level. What passes f
     GROUPS   launches fall into two groups at one size, beside what they do at the others of the curve.
     DRIFT    time changes over launches at one size, beside what it does at the others.
 
-Where first packets become full (`is_expected`) each packet may cost something of its own, and lines say little: there only PARTS
-and DROP are looked for, which no packet excuses.
+Where first packets become full (`is_expected`) each packet may cost something of its own, and a receiver that the second one finds
+awake takes less: lines through such sizes say little, and there only PARTS and DROP are looked for, which no packet excuses.
 """
 
 from __future__ import annotations
@@ -140,10 +140,13 @@ def _suspects(curves: Sequence[Curve], margin: float) -> list[tuple[int, Anomaly
         rounding = Rounding.of(AMPLIFIED * np.array([curves[number].step for number, *_ in of_kind]))
         # Where there are several excesses each has to show it: an intersection-union test (Berger, Technometrics 24 (1982)).
         p_values = np.max([moderated_exceeding(rows, margin, rounding) for rows in parts], axis=0)
-        count = np.count_nonzero(~np.isnan(parts[0]), axis=1)
-        means = np.nansum(parts[0], axis=1) / np.maximum(count, 1)
-        for (number, first, last, excesses), p_value, mean in zip(of_kind, p_values, means, strict=True):
-            found.append((number, Anomaly(kind, first, last, float(np.expm1(mean)), float(p_value)), excesses[0]))
+        means = np.stack(
+            [np.nansum(rows, axis=1) / np.maximum(np.count_nonzero(~np.isnan(rows), axis=1), 1) for rows in parts]
+        )
+        for (number, first, last, excesses), p_value, of_parts in zip(of_kind, p_values, means.T, strict=True):
+            least = int(np.argmin(of_parts))  # by so much at least
+            one = Anomaly(kind, first, last, float(np.expm1(of_parts[least])), float(p_value))
+            found.append((number, one, excesses[least]))
     return found
 
 
@@ -177,7 +180,7 @@ def _slow(curve: Curve) -> Iterator[Of]:
 def _jumps(curve: Curve) -> Iterator[Of]:
     times, sizes = np.exp(curve.log_times), curve.sizes
     for first in range(1, sizes.size - 2):
-        if not curve.is_expected[first]:
+        if not curve.is_expected[first - 1 : first + 2].any():
             step = sizes[first + 1] - sizes[first]
             # A slope below 0 is noise, or a DROP: without it the lines claim less.
             below = np.maximum(_slope(times, sizes, first - 1), 0.0)

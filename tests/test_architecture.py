@@ -21,6 +21,7 @@ BASE = {
     "native",
     "configuration",
     "deadline",
+    "preload",
     "printable",
     "private",
     "interpreter",
@@ -29,6 +30,7 @@ BASE = {
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "deadline": set(),
+    "preload": set(),
     "interpreter": set(),
     "model": {"errors", "pattern_facts", "patterns"},
     "pattern_facts": set(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,7 +10,7 @@ import typer
 
 from fabricbench.cli.arguments import NodesOption, SeedOption, refuse_without
 from fabricbench.cli.losses import results_lost, say_losses
-from fabricbench.cli.output import OutputFormat, as_json, check_output, output_width, wrapped, write_output
+from fabricbench.cli.output import OutputFormat, as_json, check_output, output_width, prose, write_output
 from fabricbench.errors import UsageError
 from fabricbench.model import Model
 from fabricbench.record.provenance import mark_words
@@ -127,10 +128,10 @@ def render(
     if form is OutputFormat.CSV:
         return rows_csv([flat(row) for row in records[stages.STAGES]]).rstrip("\n")
     lines = [*map(confirmation_words, confirmed), *stages.CHAPTER.lines(findings), *mark_words(findings.marks)]
-    if form is OutputFormat.TEXT:
-        lines = wrapped(lines, width)
     written = [
-        "\n".join((title, as_text(fitted(table, width)) if form is OutputFormat.TEXT else as_markdown(table)))
+        as_markdown(replace(table, title=title))
+        if form is OutputFormat.MARKDOWN
+        else f"{title}\n{as_text(fitted(table, width))}"
         for title, table in stages.CHAPTER.tables_with_rows(findings)
     ]
-    return "\n\n".join(["\n".join(lines), *written])
+    return "\n\n".join([prose(lines, form, width), *written])

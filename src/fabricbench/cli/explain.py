@@ -55,7 +55,7 @@ def register(app: typer.Typer) -> None:
         form: Annotated[OutputFormat, typer.Option("--format", help="How to write it.")] = OutputFormat.TEXT,
         output: Annotated[Path | None, typer.Option("--output", "-o", help="A file instead of stdout.")] = None,
     ) -> None:
-        """Show the stages of round trips: how long each message is in the library, the queue, on the wire, waking its receiver.
+        """Show the stages of round trips: how long each message is in library and socket, in the queue, on the wire, waking up.
 
         With --testbed messages over udp and tcp are measured first: alone, at a set rate, in turn and in bursts. No right is needed
         for it. What delays them is named where a rule knows it, and --confirm measures whether it goes where that is taken away.

@@ -27,7 +27,7 @@ from fabricbench.report.comma_separated import findings_csv
 from fabricbench.report.terminal import render_terminal
 from fabricbench.testbed.wire import datagram_frames
 from support.stamps import Stamped
-from support.synthetic_run import WAY, Noise, SyntheticCell, synthetic_testbed, write_synthetic_run
+from support.synthetic_run import WAY, Noise, SyntheticCell, stamped_run, synthetic_testbed, write_synthetic_run
 
 SIZES = (64, 256, 512, 1024, 1472)
 HOST_NS = sum(length for stage, length in WAY.items() if stage not in ("wire", "switch", "driver", "emulator"))
@@ -202,6 +202,15 @@ def test_without_stamps_the_delay_is_at_most_what_hosts_are_part_of(tmp_path: Pa
     assert (one.seen, one.forwarding) == (Seen.ROUND_TRIPS, Forwarding.STORED)
     assert "hosts included" in " ".join(switches.CHAPTER.lines(found))
     assert what_if.NAME not in found.chapters
+
+
+def test_no_host_makes_a_round_trip_shorter_than_its_links(tmp_path: Path):
+    """A bypass over a cable was predicted to take 0.9 us of the 2.1 that its frames take: the emulation calls a little early."""
+    early = {**WAY, "emulator": -3_000.0}
+    found = analyse([stamped_run(tmp_path, {"net": Stamped(early, early, apart_ns=0)})])
+    links = 2.0 * (WAY["wire"] + WAY["switch"])
+    (bypass,) = [one for one in rows_of(found, what_if.NAME, WhatIf) if one.change is Change.BYPASS]
+    assert bypass.predicted.value == pytest.approx(links, rel=0.01)
 
 
 def test_few_sizes_without_stamps_are_no_chapter(tmp_path: Path):

@@ -16,6 +16,22 @@ from support.stamps import Stamped
 from support.synthetic_run import WAY, SyntheticCell, stamped_cells_run
 
 
+def test_markdown_has_an_item_for_each_sentence_and_a_heading_above_each_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    """Sentences ran into one paragraph, and the name of a table into the table."""
+    one = {"net": Stamped(WAY, WAY, apart_ns=0)}
+    stamped_cells_run(tmp_path / "run", (SyntheticCell(Layer.UDP, Pattern.PINGPONG, 64, {}, samples=20), one))
+    code, told, _ = call_of(capsys, monkeypatch)("explain", tmp_path / "run", "--format", "markdown")
+    assert code == 0
+    prose, *tables = told.rstrip("\n").split("\n### ")
+    assert all(line.startswith("- ") for line in prose.rstrip().split("\n"))
+    assert len(tables) == 2
+    for text in tables:
+        _, empty, head, *_ = text.split("\n")
+        assert (empty, head[:2]) == ("", "| ")
+
+
 def test_json_and_csv_have_every_stage_with_its_interval(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):

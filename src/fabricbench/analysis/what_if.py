@@ -119,7 +119,7 @@ def _of_hosts(side: Side, cell: CellMeasured, stages: StagesOfCell, confidence: 
             side,
             cell,
             change,
-            np.maximum(cell.launch_values - taken, 0.0),
+            np.maximum(cell.launch_values - taken, _links_ns(side, stages)),
             assumptions,
             confidence,
             gone=gone,
@@ -139,6 +139,15 @@ def _taken(side: Side, cell: StagesOfCell, stages: Sequence[Stage]) -> tuple[Flo
         taken[index] = sum(medians.values())
         found |= dict.fromkeys(stage for parts in medians for stage in parts)
     return taken, tuple(stage for stage in Stage if stage in found)
+
+
+def _links_ns(side: Side, cell: StagesOfCell) -> Floats:
+    """Return what links and switch take of a round trip, ns by launch, where the switch tells; no host can take less."""
+    taken = np.zeros(len(side.blocks))
+    for index, launch in cell.launches.items():
+        of_links = [values for parts, values in both_ways(launch).items() if parts in ((Stage.WIRE,), (Stage.SWITCH,))]
+        taken[index] = sum(float(np.median(values)) for values in of_links)
+    return taken
 
 
 def _spinning(side: Side, key: CellKey) -> CellMeasured | None:

@@ -197,9 +197,18 @@ def _place_words(
     if real:
         most = max(real, key=lambda row: sign * row.difference.value)
         words = f"the stage that differs most is {stage_words(most.parts)}, by {value_words(TRIP, abs(most.difference.value))}"
-    emulated = sum(abs(row.difference.value) for row in shown if Stage.EMULATOR in row.parts)
-    if emulated >= NOTEWORTHY * abs(whole.difference.value):
-        words += f"; of the whole {value_words(TRIP, emulated)} are the emulation's own"
+    emulated = sign * sum(
+        row.difference.value
+        for row in stages
+        if Stage.EMULATOR in row.parts and (_is_shown(row.difference, 1.0) or _is_shown(row.difference, -1.0))
+    )
+    if abs(emulated) >= NOTEWORTHY * abs(whole.difference.value):
+        told = value_words(TRIP, abs(emulated))
+        words += (
+            f"; of the whole {told} are the emulation's own"
+            if emulated > 0
+            else f"; the emulation itself takes {told} less"
+        )
     return words
 
 

@@ -37,8 +37,8 @@ COMMANDS = {
     "trend": "Show the tests of a folder's runs in order of time, and where they changed, by how much and with "
     "what else.",
     "map": "Show latency and bandwidth of every pair of nodes, and name slow links, slow nodes and slow directions.",
-    "explain": "Show the stages of round trips: how long each message is in the library, the queue, on the wire, "
-    "waking its receiver.",
+    "explain": "Show the stages of round trips: how long each message is in library and socket, in the queue, on the "
+    "wire, waking up.",
     "list": "List the layers, patterns, operations and kinds of workload that can be measured, or tell one of "
     "them in detail.",
     "lab": "Virtual testbeds on this machine: nodes in namespaces, joined by emulated switches.",

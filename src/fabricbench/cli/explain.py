@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -19,7 +20,7 @@ from fabricbench.chapters.stages import CAUSES
 from fabricbench.cli.arguments import NodesOption, SeedOption, refuse_without
 from fabricbench.cli.confirming import confirm
 from fabricbench.cli.losses import results_lost, say_losses
-from fabricbench.cli.output import OutputFormat, as_json, check_output, output_width, wrapped, write_output
+from fabricbench.cli.output import OutputFormat, as_json, check_output, output_width, prose, write_output
 from fabricbench.cli.run import measure
 from fabricbench.errors import UsageError
 from fabricbench.model import Model
@@ -64,7 +65,7 @@ def explain(
     form: Annotated[OutputFormat, typer.Option("--format", help="How to write it.")] = OutputFormat.TEXT,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="A file instead of stdout.")] = None,
 ) -> None:
-    """Show the stages of round trips: how long each message is in the library, the queue, on the wire, waking its receiver.
+    """Show the stages of round trips: how long each message is in library and socket, in the queue, on the wire, waking up.
 
     With --testbed messages over udp and tcp are measured first: alone, at a set rate, in turn and in bursts. No right is needed
     for it. What delays them is named where a rule knows it, and --confirm measures whether it goes where that is taken away.
@@ -119,10 +120,10 @@ def render(
     if form is OutputFormat.CSV:
         return rows_csv([flat(row) for row in records[stages.STAGES]]).rstrip("\n")
     lines = [*map(confirmation_words, confirmed), *stages.CHAPTER.lines(findings), *mark_words(findings.marks)]
-    if form is OutputFormat.TEXT:
-        lines = wrapped(lines, width)
     written = [
-        "\n".join((title, as_text(fitted(table, width)) if form is OutputFormat.TEXT else as_markdown(table)))
+        as_markdown(replace(table, title=title))
+        if form is OutputFormat.MARKDOWN
+        else f"{title}\n{as_text(fitted(table, width))}"
         for title, table in stages.CHAPTER.tables_with_rows(findings)
     ]
-    return "\n\n".join(["\n".join(lines), *written])
+    return "\n\n".join([prose(lines, form, width), *written])

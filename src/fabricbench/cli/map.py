@@ -29,10 +29,10 @@ from fabricbench.cli.output import (
     as_json,
     check_output,
     output_width,
+    prose,
     say,
     share_option,
     value_text,
-    wrapped,
     write_output,
 )
 from fabricbench.cli.run import measure
@@ -124,12 +124,10 @@ def render(
         return NOTHING
     writer: Callable[[Table], str] = as_markdown if form is OutputFormat.MARKDOWN else as_text
     lines = [*_verdict(maps, margin), *mark_words(marks)]
-    if form is OutputFormat.TEXT:
-        lines = wrapped(lines, width)
     matrices = [
         part for one in maps for part in (_parts(_table(one), width) if form is OutputFormat.TEXT else [_table(one)])
     ]
-    return "\n\n".join(["\n".join(lines), *map(writer, matrices)])
+    return "\n\n".join([prose(lines, form, width), *map(writer, matrices)])
 
 
 def _verdict(maps: Sequence[NetworkMap], margin: float | None) -> list[str]:

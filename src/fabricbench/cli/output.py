@@ -24,7 +24,7 @@ from fabricbench.printable import printable, shortened
 from fabricbench.quantity import format_bit_s, format_message_s, format_seconds, format_work, parse_share
 from fabricbench.record.atomic import error_number, explained, replaced
 from fabricbench.record.integrity import JOURNAL, LAUNCHES, MANIFEST, PLAN
-from fabricbench.table import rows_csv
+from fabricbench.table import markdown_text, rows_csv
 
 WIDEST_TEXT, NARROWEST_TEXT = 110, 60
 
@@ -40,6 +40,13 @@ def output_width(output: Path | None, otherwise: int) -> int:
         return otherwise
     is_shown = sys.stdout.isatty() or "COLUMNS" in os.environ
     return max(NARROWEST_TEXT, shutil.get_terminal_size((otherwise, 0)).columns) if is_shown else otherwise
+
+
+def prose(lines: Iterable[str], form: OutputFormat, width: int) -> str:
+    """Return sentences in a format for people: in Markdown an item each, which lines that follow one another are not."""
+    if form is OutputFormat.MARKDOWN:
+        return "\n".join(f"- {markdown_text(line)}" for line in lines)
+    return "\n".join(wrapped(lines, width))
 
 
 def wrapped(lines: Iterable[str], width: int, *, hanging: int = 2) -> list[str]:

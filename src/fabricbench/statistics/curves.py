@@ -16,6 +16,7 @@ all curves are clean, any anomaly is named with at most the level. What passes f
 
 Where first packets become full (`is_expected`) each packet may cost something of its own, and a receiver that the second one finds
 awake takes less: lines through such sizes say little, and there only PARTS and DROP are looked for, which no packet excuses.
+A JUMP beside them is one by the steepest of their slopes and the next one.
 """
 
 from __future__ import annotations
@@ -180,18 +181,32 @@ def _slow(curve: Curve) -> Iterator[Of]:
 def _jumps(curve: Curve) -> Iterator[Of]:
     times, sizes = np.exp(curve.log_times), curve.sizes
     for first in range(1, sizes.size - 2):
-        if not curve.is_expected[first - 1 : first + 2].any():
-            step = sizes[first + 1] - sizes[first]
-            # A slope below 0 is noise, or a DROP: without it the lines claim less.
-            below = np.maximum(_slope(times, sizes, first - 1), 0.0)
-            above = np.maximum(_slope(times, sizes, first + 1), 0.0)
-            from_below = times[first] + below * step
-            from_above = np.maximum(times[first + 1] - above * step, np.finfo(np.float64).tiny)
-            excesses = (
-                curve.log_times[first + 1] - np.log(from_below),
-                np.log(from_above) - curve.log_times[first],
-            )
-            yield CurveBreak.JUMP, first, first + 1, excesses
+        below = None if curve.is_expected[first] else _steepest(curve, times, range(first - 1, -1, -1))
+        above = None if below is None else _steepest(curve, times, range(first + 1, sizes.size - 1))
+        if below is None or above is None:
+            continue
+        step = sizes[first + 1] - sizes[first]
+        from_below = times[first] + below * step
+        from_above = np.maximum(times[first + 1] - above * step, np.finfo(np.float64).tiny)
+        excesses = (
+            curve.log_times[first + 1] - np.log(from_below),
+            np.log(from_above) - curve.log_times[first],
+        )
+        yield CurveBreak.JUMP, first, first + 1, excesses
+
+
+def _steepest(curve: Curve, times: Floats, steps: Sequence[int]) -> Floats | None:
+    """Return the slope of the first of some steps that lead away from a jump; None where it tells nothing.
+
+    Where first packets become full a step says little of the sizes beyond: of these and the first one behind them it is the
+    steepest, by which a jump is the least. A slope below 0 is noise, or a DROP: without it the lines claim less as well.
+    """
+    steepest = np.zeros(times.shape[1])
+    for one in steps:
+        steepest = np.maximum(steepest, _slope(times, curve.sizes, one))
+        if not curve.is_expected[one]:
+            return steepest
+    return None
 
 
 def _slope(times: Floats, sizes: Floats, first: int) -> Floats:

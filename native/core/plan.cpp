@@ -28,6 +28,14 @@ Enum read_word(ObjectReader& reader, std::string_view key, std::optional<Enum> f
   throw InputError(reader.path_of(key), "'" + word + "' is unknown; known are " + list);
 }
 
+/// False where it is not there.
+bool read_flag(ObjectReader& reader, std::string_view key) {
+  const json* value = reader.find(key);
+  if (value == nullptr) return false;
+  if (!value->is_boolean()) throw InputError(reader.path_of(key), "must be true or false");
+  return value->get<bool>();
+}
+
 std::size_t read_size(ObjectReader& reader, std::string_view key, Range range,
                       std::optional<std::size_t> fallback = {}) {
   std::optional<std::int64_t> otherwise;
@@ -126,10 +134,7 @@ PlanCongestor read_congestor(const json& value, const std::string& path) {
   if (const json* parameters = reader.find("parameters")) {
     congestor.parameters = read_parameters(*parameters, reader.path_of("parameters"));
   }
-  if (const json* is_idle = reader.find("is_idle")) {
-    if (!is_idle->is_boolean()) throw InputError(reader.path_of("is_idle"), "must be true or false");
-    congestor.is_idle = is_idle->get<bool>();
-  }
+  congestor.is_idle = read_flag(reader, "is_idle");
   reader.refuse_unknown();
   return congestor;
 }
@@ -203,6 +208,7 @@ Plan parse_plan(std::string_view text) {
   if (const json* patience = reader.find("patience_seconds"); patience != nullptr && !patience->is_null()) {
     plan.patience_seconds = reader.positive("patience_seconds", 1);
   }
+  plan.hardware_counters = read_flag(reader, "hardware_counters");
   reader.refuse_unknown();
   return plan;
 }

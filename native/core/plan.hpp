@@ -79,6 +79,7 @@ struct Plan {
   std::string output;
   std::vector<PlanProbe> probes;
   std::optional<double> patience_seconds;
+  bool hardware_counters = false;
 };
 
 /// Read a plan from JSON text; InputError names the JSON path of the first thing that is wrong.

@@ -338,11 +338,9 @@ RankInfo own_info(const Control& control, const std::optional<Interface>& interf
   return {std::move(info)};
 }
 
-/// What this rank's process counts; events of the processor where FABRICBENCH_HARDWARE_COUNTERS asks for them.
-RankCounters own_counters() {
-  const char* asked = std::getenv("FABRICBENCH_HARDWARE_COUNTERS");
-  return asked != nullptr && std::string_view(asked) == "1" ? RankCounters(HardwareEvents::open_by_system)
-                                                            : RankCounters();
+/// What this rank's process counts; events of the processor where the plan asks for them.
+RankCounters own_counters(const Plan& plan) {
+  return plan.hardware_counters ? RankCounters(HardwareEvents::open_by_system) : RankCounters();
 }
 
 HostsOfRanks hosts_of(const std::vector<json>& ranks) {
@@ -401,7 +399,7 @@ void follow_plan(Control& control, const Plan& plan, RecordWriter* writer, const
   MPI_Comm_dup(MPI_COMM_WORLD, &data);
   MPI_Comm_set_errhandler(data, MPI_ERRORS_RETURN);  // what fails there fails its cell
   const std::optional<Interface> interface = own_interface(plan.fabric);
-  LaunchCounters counters{.rank = own_counters(), .host = HostCounters(interface ? interface->name : "")};
+  LaunchCounters counters{.rank = own_counters(plan), .host = HostCounters(interface ? interface->name : "")};
   const Acquaintance all =
       make_acquainted(Channel(control), own_info(control, interface, start_up, counters.not_counted()));
   GlobalClock global_clock = needs_clocks(plan) ? GlobalClock(control, data, clock_identity()) : GlobalClock();

@@ -55,6 +55,13 @@ TEST(Plan, TheSecretHas128Bits) {
   EXPECT_EQ(parse_plan(plan.dump()).secret, (Secret{0x0123456789abcdefU, 0xfedcba9876543210U}));
 }
 
+TEST(Plan, HardwareCountersAreOpenedOnlyWhereItAsks) {
+  json plan = fixture();
+  EXPECT_FALSE(parse_plan(plan.dump()).hardware_counters);
+  plan["hardware_counters"] = true;
+  EXPECT_TRUE(parse_plan(plan.dump()).hardware_counters);
+}
+
 TEST(Plan, WhatIsLeftOutHasTheContractsDefaults) {
   const PlanProbe probe = parse_plan(fixture().dump()).probes[3];
   EXPECT_EQ(probe.receive, Receive::blocking);
@@ -106,6 +113,9 @@ TEST(Plan, WhatIsWrongIsNamedByItsPath) {
   plan = fixture();
   plan["probes"][1]["id"] = 0;
   EXPECT_TRUE(is_refused(plan, "$.probes[1].id: is used twice"));
+  plan = fixture();
+  plan["hardware_counters"] = 1;
+  EXPECT_TRUE(is_refused(plan, "$.hardware_counters: must be true or false"));
   plan = fixture();
   plan.erase("output");
   EXPECT_TRUE(is_refused(plan, "$.output: is missing"));

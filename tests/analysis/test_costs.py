@@ -132,7 +132,7 @@ def test_cycles_are_a_table_where_they_are_counted(tmp_path: Path):
     [
         ("forbidden", "kernel.perf_event_paranoid=1"),
         ("absent", "virtual machines have them only"),
-        ("unasked", "FABRICBENCH_HARDWARE_COUNTERS=1"),
+        ("unasked", "`hardware_counters = true`"),
     ],
 )
 def test_what_was_not_counted_is_said_with_how_to_get_it(tmp_path: Path, why: str, advice: str):

@@ -281,6 +281,18 @@ def test_a_gate_on_other_machines_passes_nothing_unless_they_are_what_is_judged(
     assert check_regressions([old], [firmware], maximum=0.05).verdict is GateVerdict.PASSED
 
 
+def test_that_one_side_alone_counted_events_of_its_processors_is_said(make_run: MakeRun):
+    """They make receivers that sleep slower, by 13 % where that was measured: a regression of nothing but the counting."""
+    old, new = make_run(one_fabric(), "old", blocks=4), make_run(one_fabric(), "new", seed=2, blocks=4)
+    manifest = new.manifest.model_copy(update={"campaign": {**new.manifest.campaign, "hardware_counters": True}})
+    counted = replace(new, manifest=manifest)
+    told = "while ranks were measured, hardware counters not open became open"
+    assert told in check_regressions([old], [counted], maximum=0.05).changed
+    assert told not in check_regressions([old], [new], maximum=0.05).changed
+    both = replace(old, manifest=old.manifest.model_copy(update={"campaign": manifest.campaign}))
+    assert told not in check_regressions([both], [counted], maximum=0.05).changed
+
+
 @pytest.mark.slow
 def test_a_pass_of_few_launches_says_how_large_a_slow_mode_they_may_have_missed(make_run: MakeRun):
     cells = [cell for cell in one_fabric() if cell.layer is Layer.TCP]

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from fabricbench.analysis import analyse
-from fabricbench.analysis.findings import Findings
+from fabricbench.analysis.findings import Findings, Interval
 from fabricbench.analysis.findings.stages import Direction, Stage, StagedCell, StageDifference, StageOnFabric
 from fabricbench.chapters import stages
 from fabricbench.chapters.chapter import rows_of
 from fabricbench.model import Layer, Pattern, Receive
+from fabricbench.report import markdown
+from fabricbench.report.html import render_html
+from fabricbench.report.terminal import render_terminal
 from support.stamps import Stamped
 from support.synthetic_run import WAY, SyntheticCell, stamped_run, write_synthetic_run
 
@@ -92,13 +96,88 @@ def test_a_difference_between_fabrics_is_placed_where_it_is(tmp_path: Path):
     (sentence,) = [line for line in stages.CHAPTER.lines(findings) if "longer on slow than on fast" in line]
     assert "more between the hosts" in sentence
     assert "the stage that differs most is wire, by 50." in sentence
-    assert findings.headline.detail.endswith(sentence)
+    assert findings.headline.where == sentence
+
+
+def test_where_fabrics_differ_stands_on_the_first_screen_of_every_format(tmp_path: Path):
+    findings = run_of(tmp_path, fast=Stamped(WAY, WAY, apart_ns=0), slow=Stamped(SLOWER, SLOWER, apart_ns=0))
+    clear = "the stage that differs most is wire"
+    assert clear in findings.headline.where
+    assert clear not in findings.headline.detail
+    marks = {
+        "- Where: ": markdown.render(findings).decode(),
+        "WHERE ": render_terminal(findings, 200, color=False),
+        "<dt>Where</dt>": render_html(findings),
+    }
+    for mark, text in marks.items():
+        begin = text.index(mark)
+        assert clear in " ".join(text[begin : begin + 600].split())
 
 
 def test_between_hosts_with_clocks_of_their_own_it_is_said_as_well_how_much_passes_there(tmp_path: Path):
     findings = run_of(tmp_path, fast=Stamped(WAY, WAY), slow=Stamped(SLOWER, SLOWER))
     (sentence,) = [line for line in stages.CHAPTER.lines(findings) if "longer on slow than on fast" in line]
     assert "the stage that differs most is driver, wire and switch, by 50." in sentence
+
+
+def test_what_the_emulation_adds_to_a_difference_is_no_stage_of_a_fabric(tmp_path: Path):
+    """Named was the stage that differed most, the emulator among them, as if a fabric or a host took that time."""
+    late = {**WAY, "wire": 8_000.0, "emulator": 20_120.0}
+    findings = run_of(tmp_path, fast=Stamped(WAY, WAY, apart_ns=0), slow=Stamped(late, late, apart_ns=0))
+    (sentence,) = [line for line in stages.CHAPTER.lines(findings) if "longer on slow than on fast" in line]
+    assert re.search(
+        r"differs most is wire, by (5\.9|6\.0)\d µs; of the whole (39\.9|40\.\d) µs are the emulation's own", sentence
+    )
+
+
+def test_a_stage_is_named_for_a_difference_only_where_it_is_shown_to_differ(tmp_path: Path):
+    findings = run_of(tmp_path, fast=Stamped(WAY, WAY, apart_ns=0), slow=Stamped(SLOWER, SLOWER, apart_ns=0))
+    rows = rows_of(findings, "stage-differences", StageDifference)
+    open_rows = [
+        row.model_copy(update={"difference": row.difference.model_copy(update={"low": -9e9, "high": 9e9})})
+        if row.parts
+        else row
+        for row in rows
+    ]
+    (whole,) = [row for row in open_rows if not row.parts and not row.is_between]
+    sentence = stages.difference_sentence(whole, [row for row in open_rows if row is not whole])
+    assert sentence is not None
+    assert sentence.endswith("in them; no single stage is shown to differ that way.")
+
+
+def test_the_longest_stage_of_messages_in_turn_is_named_of_one_fabric_as_well(tmp_path: Path):
+    said = stages.CHAPTER.lines(run_of(tmp_path, net=Stamped(WAY, WAY, apart_ns=0)))
+    (line,) = [one for one in said if "longest stage" in one]
+    assert re.fullmatch(
+        r"udp ping-pong, blocking, 64 B: the longest stage of a round trip is wire, (9\.9\d|10\.\d+) µs on net \(2\d\.\d %\)\.",
+        line,
+    )
+
+
+@pytest.mark.parametrize(
+    ("costs", "said"),
+    [
+        (
+            ((-4e3, -9e3, 2e3), (2e3, 1e3, 3e3)),
+            "Stamping takes 2 µs of a round trip, in the 1 of 2 tests that show that it",
+        ),
+        (((1e3, 0.5e3, 2e3), (2e3, 1e3, 3e3)), "Stamping takes 1 µs to 2 µs of a round trip: stages"),
+        (((-4e3, -9e3, 2e3), (2e3, -1e3, 3e3)), "No test shows that stamping takes time of a round trip"),
+        (((2e3, None, None), (2e3, None, None)), "What stamping takes of a round trip is not shown by so few launches"),
+    ],
+)
+def test_stamping_is_said_to_take_time_only_where_that_is_shown(
+    tmp_path: Path, costs: Sequence[tuple[float, float | None, float | None]], said: str
+):
+    """It "took" -4.08 us to 30.2 us of a round trip: the ends of what was not shown to be other than 0."""
+    findings = run_of(tmp_path, fast=Stamped(WAY, WAY), slow=Stamped(WAY, WAY))
+    cells = [
+        row.model_copy(update={"cost": Interval(value=value, low=low, high=high)})
+        for row, (value, low, high) in zip(rows_of(findings, "stage-cells", StagedCell), costs, strict=True)
+    ]
+    told = findings.model_copy(update={"chapters": {**findings.chapters, "stage-cells": tuple(cells)}})
+    (line,) = [one for one in stages.CHAPTER.lines(told) if "tamping takes" in one]
+    assert line.replace("1.00", "1").replace("2.00", "2").startswith(said)
 
 
 def test_stamped_cells_enter_no_comparison_and_their_cost_is_told(tmp_path: Path):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fabricbench.campaign.budget import TOLERANCE
 from fabricbench.campaign.estimate import START_SECONDS, limit_seconds, seconds_left
 from fabricbench.campaign.noise import LAB
-from fabricbench.campaign.plan import RunPlan, extend_plan, plan_run
+from fabricbench.campaign.plan import HARDWARE_COUNTERS_NOTE, RunPlan, extend_plan, plan_run
 from fabricbench.campaign.presets import FULL, PRESETS, QUICK
 from fabricbench.campaign.specification import Campaign, Experiment
 from fabricbench.campaign.venue import find_venue
@@ -39,6 +39,16 @@ def test_each_block_holds_one_launch_on_each_fabric(testbed: Testbed):
     assert plan.launches[0].launch_id == f"b00-{plan.launches[0].fabric}"
 
 
+def test_quick_has_the_stages_of_small_messages_and_all_else_as_without_them(testbed: Testbed):
+    cells = plan_run(QUICK, testbed, seed=1).cells
+    stamped = {(one.layer, one.pattern, one.message_bytes) for one in cells if one.is_stamped}
+    assert stamped == {(layer, Pattern.PINGPONG, 64) for layer in (Layer.UDP, Layer.TCP)}
+    plain = [(one.layer, one.message_bytes) for one in cells if one.pattern is Pattern.PINGPONG and not one.is_stamped]
+    datagrams, streams = (64, 512, 1472, 16_384), (64, 512, 1472, 16_384, 65_536)
+    for layer, sizes in {Layer.IP: datagrams, Layer.UDP: datagrams, Layer.TCP: streams, Layer.MPI: streams}.items():
+        assert sorted(size for one, size in plain if one is layer) == list(sizes)
+
+
 def test_pauses_are_drawn_before_each_launch_but_the_first_and_count_in_the_budget(testbed: Testbed):
     waiting = LONG.model_copy(update={"pause": (0.0, 2.0)})
     plan = plan_run(waiting, testbed, seed=1)
@@ -58,6 +68,18 @@ def test_pauses_are_drawn_before_each_launch_but_the_first_and_count_in_the_budg
     assert within.estimated_seconds <= 60 * TOLERANCE
     more = extend_plan(plan, Extension(blocks=25, planned=20, measured=20, unix_ns=0))
     assert min(launch.pause_seconds for launch in more.launches[40:]) > 0.0
+
+
+def test_hardware_counters_are_open_where_the_campaign_asks_and_the_plan_says_what_they_cost(testbed: Testbed):
+    asked, unasked = (
+        plan_run(LONG.model_copy(update={"hardware_counters": one}), testbed, seed=1) for one in (True, False)
+    )
+    more = extend_plan(asked, Extension(blocks=25, planned=20, measured=20, unix_ns=0))
+    for plan in (asked, more):
+        assert plan.probe_plan(plan.launches[-1]).hardware_counters
+        assert HARDWARE_COUNTERS_NOTE in plan.notes
+    assert not unasked.probe_plan(unasked.launches[0]).hardware_counters
+    assert HARDWARE_COUNTERS_NOTE not in unasked.notes
 
 
 def test_the_same_seed_gives_the_same_plan_and_another_seed_another(testbed: Testbed):

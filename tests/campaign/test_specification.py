@@ -95,6 +95,8 @@ def test_a_campaign_survives_being_written_down_in_the_manifest():
         ("blocks = 12", "blocks = 1", "campaign.blocks: found 1, needed greater than or equal to 2"),
         ('"1%"', '"-1%"', "relative_width"),
         ("blocks = 12", 'pause = "2s to 1s"', "campaign.pause: "),
+        ("blocks = 12", 'hardware_counters = "yes"', "campaign.hardware_counters: "),
+        ("blocks = 12", "hardware_counters = 1", "campaign.hardware_counters: "),
         ("blocks = 12", 'unfit = "ignore"', "campaign.unfit: found 'ignore', needed one of refuse, leave out"),
         ('"1%"', '"1%"\nminimum_samples = 9\nmaximum_samples = 3', "minimum_samples 9 is above maximum_samples 3"),
     ],

@@ -208,7 +208,16 @@ def test_without_a_stream_it_is_said_what_to_measure(tmp_path: Path):
     one = switch_of(found, "stored")
     assert one.forwarding is None
     assert one.lacking["forwarding"] is SwitchUnknown.RATE
-    assert any("cannot say the forwarding: no stream" in line for line in switches.CHAPTER.lines(found))
+    assert any("cannot say the line rate or forwarding: no stream" in line for line in switches.CHAPTER.lines(found))
+
+
+def test_what_cannot_be_said_of_any_fabric_is_one_sentence_and_no_table_of_dashes(tmp_path: Path):
+    made = [one for one in cells(("stored", "at-once"), SIZES, has_stages=True) if one.pattern is not Pattern.STREAM]
+    testbed = synthetic_testbed({"stored": 1e9, "at-once": 1e9})
+    found = analyse([write_synthetic_run(tmp_path / "run", cells=made, blocks=8, testbed=testbed)])
+    (line,) = switches.CHAPTER.lines(found)
+    assert line.startswith("stored and at-once: cannot say the line rate or forwarding: no stream was measured")
+    assert not switches.CHAPTER.tables_with_rows(found)
 
 
 SLOW, FAST = 0.2, 1.0

@@ -23,10 +23,10 @@ from support.stamps import Stamped
 from support.synthetic_run import WAY, SyntheticCell, stamped_cells_run
 
 CLEAN = Stamped(WAY, WAY, apart_ns=0)
-HELD = replace(CLEAN, held=0.9)
 GRID = replace(CLEAN, pauses_ns=(0.5e6, 1.5e6), grid_ns=125_000)
 PAIRS = SyntheticCell(Layer.TCP, Pattern.BURST, 64, {}, samples=40, parameters={"messages": 2, "nodelay": "off"})
 LONE = SyntheticCell(Layer.UDP, Pattern.PACED, 64, {}, samples=200, parameters={"intervals": "random"})
+MANY = replace(PAIRS, samples=200)
 NODELAY = replace(PAIRS, parameters={"messages": 2, "nodelay": "on"})
 
 Measured = Callable[[Prepared, Path], None]
@@ -57,17 +57,23 @@ def confirmed(call: Call, run: Path, folder: Path) -> list[dict[str, object]]:
     return list(json.loads(stdout)["stage-confirmations"])
 
 
+@pytest.mark.parametrize("share", [0.1, 0.9])
 def test_a_delayed_acknowledgement_is_confirmed_by_the_same_messages_sent_at_once(
-    tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch, share: float
 ):
+    """Of one that a tenth of the messages meet, the median of messages showed nothing: not confirmed."""
+    held = replace(CLEAN, held=share)
+
     def measure(prepared: Prepared, directory: Path) -> None:
         (experiment,) = prepared.campaign.experiments
         assert experiment.parameters == {"messages": 2, "nodelay": ("off", "on")}
         assert isinstance(prepared.venue, OwnLab | Standing)
-        stamped_cells_run(directory, (PAIRS, {"net": HELD}), (NODELAY, {"net": CLEAN}))
+        stamped_cells_run(
+            directory, (MANY, {"net": held}), (replace(MANY, parameters=NODELAY.parameters), {"net": CLEAN})
+        )
 
     monkeypatch.setattr(confirming, "measure", measure)
-    (one,) = confirmed(call, run_with(tmp_path / "run", (PAIRS, HELD)), tmp_path / "confirmed")
+    (one,) = confirmed(call, run_with(tmp_path / "run", (MANY, held)), tmp_path / "confirmed")
     assert (one["varied"], one["is_confirmed"]) == ("TCP_NODELAY", True)
     assert (tmp_path / "confirmed" / "delayed-acknowledgement").is_dir()
 

@@ -10,6 +10,7 @@ from fabricbench.model import Layer, Metric, Pattern, Receive
 from fabricbench.pattern_facts import Family
 from fabricbench.patterns import PATTERNS
 from fabricbench.report.words import (
+    NOTHING,
     PATTERN_WORDS,
     WithInterval,
     advantage,
@@ -24,6 +25,7 @@ from fabricbench.report.words import (
     range_words,
     rate_share_words,
     share_interval_words,
+    share_words,
     size_words,
     struck_words,
     times_words,
@@ -80,6 +82,10 @@ def test_ahead_says_that_it_may_be_by_less_than_matters_and_what_qualifies_a_ver
     same = comparison(Metric.THROUGHPUT, Verdict.EQUIVALENT, 1.0, 0.99, 1.01)
     noted = same.model_copy(update={"notes": (Doubt.of("would have missed a slow mode of up to 9.8 % of launches"),)})
     assert verdict_words(noted, MARGIN) == "equivalent; would have missed a slow mode of up to 9.8 % of launches"
+
+
+def test_a_share_below_0_has_the_sign_of_every_other_number():
+    assert [share_words(share) for share in (0.715, -0.014, None)] == ["71.5 %", "−1.4 %", NOTHING]
 
 
 def test_a_share_that_no_wire_can_carry_is_called_impossible_where_it_stands():

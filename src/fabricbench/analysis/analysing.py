@@ -32,7 +32,7 @@ from fabricbench.analysis.findings.doubts import Doubt, escaped, together, whole
 from fabricbench.analysis.findings.plot import NODES
 from fabricbench.analysis.headline import RUNS_OF_EACH, as_on_screen, next_steps, write_headline
 from fabricbench.analysis.hosts import quiet_words, system_words
-from fabricbench.analysis.instrument import doubt_of, impossible, impossible_launches, tolerated
+from fabricbench.analysis.instrument import Excess, doubt_of, impossible, impossible_launches, tolerated
 from fabricbench.analysis.ladder import build_ladder
 from fabricbench.analysis.lost_launches import changed_starts, doubt_of_losses, unequal_starts
 from fabricbench.analysis.material import Material
@@ -184,7 +184,6 @@ class _Analysed:
         """Return the headline with what it rests on, and with what to do next."""
         material, busy = self.material, quiet_words([run.manifest for run in self.runs])
         clear = (one.key for one in headline.effects if one.grade is Grade.CLEAR)
-        about_stages = leading_sentence(self.chapters.get(DIFFERENCES, ()), clear)
         counts = len(self.launches), self.samples
         added = {
             "next_steps": self._next_steps(_not_quiet(headline, busy)),
@@ -195,7 +194,7 @@ class _Analysed:
                 is_busy=bool(busy),
                 nodes={side.name: side.traits[NODES] for side in self.sides if side.traits and not side.factors},
             ),
-            "detail": " ".join(filter(None, (headline.detail, about_stages))),
+            "where": leading_sentence(self.chapters.get(DIFFERENCES, ()), clear),
             "system": system_words([run.manifest for run in (self.runs if self.has_configurations else self.runs[:1])]),
             **reproduction(self.runs, is_brief=self.has_configurations),
             "conditions": _conditions(
@@ -364,14 +363,19 @@ def unknowns_of(side: Side, cell: CellMeasured) -> Iterator[Doubt]:
         )
 
 
-def _of_launches(beyond_it: Mapping[str, Doubt]) -> Doubt:
-    """Return what single launches show that cannot be, by their names; of several the range of what most of them show."""
-    first, *others = beyond_it.values()
+def _of_launches(beyond_it: Mapping[str, Excess]) -> Doubt:
+    """Return what single launches show that cannot be, by their names; of several the range of what most of them show.
+
+    What made one of them too good may be in all of that fabric, in part: by the largest excess each of them may be off.
+    """
+    first, *others = (one.doubt for one in beyond_it.values())
     names = named(list(beyond_it))
+    excess = max(one.share for one in beyond_it.values())
     if not others:
-        return Doubt(kind=f"{escaped(f'launch {names} shows')} {first.kind}", numbers=first.numbers)
+        kind = f"{escaped(f'launch {names} shows')} {first.kind}"
+        return Doubt(kind=kind, numbers=first.numbers, excess_share=excess)
     alike = [first, *(one for one in others if one.group == first.group)]
-    return Doubt.of(f"launches {names} show {together(alike)}")
+    return Doubt.of(f"launches {names} show {together(alike)}", excess_share=excess)
 
 
 def _cautioned(cells: Sequence[Comparison], sides: Sequence[Side]) -> list[Comparison]:

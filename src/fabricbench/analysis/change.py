@@ -75,10 +75,24 @@ def _differences(pairing: Pairing) -> Iterable[str]:
 
 
 def differences(before: Side, after: Side) -> Iterable[str]:
-    """Yield what differs between one fabric before and after, of itself, of the machines, and of the workloads on it."""
+    """Yield what differs between one fabric before and after, of itself, of measuring, machines, and the workloads on it."""
     yield from _of_fabrics(after.fabric.name, before, after)
+    yield from _of_measuring(before, after)
     yield from map(str, machine_changes(*([run.manifest for run in side.runs] for side in (before, after))))
     yield from _of_workloads(before, after)
+
+
+def _of_measuring(before: Side, after: Side) -> Iterator[str]:
+    """Yield that ranks had hardware counters open on one side alone, which makes receivers that sleep slower."""
+    was, now = ({_has_counters(run.manifest) for run in side.runs} for side in (before, after))
+    if was != now:
+        words = {frozenset({True}): "open", frozenset({False}): "not open"}
+        old, new = (words.get(frozenset(side), "open in some runs") for side in (was, now))
+        yield f"while ranks were measured, hardware counters {old} became {new}"
+
+
+def _has_counters(manifest: Manifest) -> bool:
+    return manifest.campaign.get("hardware_counters") is True
 
 
 def _of_fabrics(name: str, a: Side, b: Side, unlike: Sequence[str] = ()) -> Iterable[str]:

@@ -112,9 +112,18 @@ def _grown(of_a: Medians, of_b: Medians, confidence: float) -> Iterator[tuple[Pa
 def stage_effect(
     a: tuple[Side, StagesOfCell], b: tuple[Side, StagesOfCell], parts: Parts, confidence: float
 ) -> Interval | None:
-    """Return how much longer a stage of one test is in B than in A, over the blocks that both have; None where neither has it."""
-    grown = _grown(_medians(*a), _medians(*b), confidence)
-    return next((found for which, is_between, found in grown if which == parts and not is_between), None)
+    """Return how much longer a stage of one test is in B than in A, over the blocks that both have; None where neither has it.
+
+    Of each launch it is the mean over messages: what few of them suffer, the median would not show.
+    """
+    in_a, in_b = (_means(side, cell, parts) for side, cell in (a, b))
+    return over_launches(np.array([in_b[block] - in_a[block] for block in sorted(set(in_a) & set(in_b))]), confidence)
+
+
+def _means(side: Side, cell: StagesOfCell, parts: Parts) -> dict[int, float]:
+    """Return the mean of a stage over the whole round trip, by block."""
+    both = {index: both_ways(launch).get(parts) for index, launch in cell.launches.items()}
+    return {side.blocks[index]: float(np.mean(values)) for index, values in both.items() if values is not None}
 
 
 def stage_of_excess(

@@ -41,6 +41,7 @@ READ_FIRST_BYTES = 64
 BYPASS_DOORS = ("xdp", "xdp-native")
 """Doors into layer frame that pass the kernel's stack by."""
 
+OF_HOSTS = (PredictionAssumption.STAGES_STAY, PredictionAssumption.OWN_PROCESSOR)
 WAKING = (Stage.SOFTIRQ, Stage.PROTOCOL, Stage.WAKE_UP, Stage.SCHEDULER)
 KERNEL = (Stage.LIBRARY, Stage.SOCKET, Stage.QUEUEING, Stage.DRIVER, *WAKING, Stage.RETURN)
 
@@ -107,8 +108,8 @@ def _of_hosts(side: Side, cell: CellMeasured, stages: StagesOfCell, confidence: 
         Change.BYPASS: _bypassing(side, cell.key),
     }
     for change, stages_gone, assumptions in (
-        (Change.NO_WAKING, WAKING, (PredictionAssumption.MERGED, PredictionAssumption.OWN_PROCESSOR)),
-        (Change.BYPASS, KERNEL, (PredictionAssumption.NOTHING_INSTEAD, PredictionAssumption.OWN_PROCESSOR)),
+        (Change.NO_WAKING, WAKING, (PredictionAssumption.MERGED, *OF_HOSTS)),
+        (Change.BYPASS, KERNEL, (PredictionAssumption.NOTHING_INSTEAD, *OF_HOSTS)),
     ):
         taken, gone = _taken(side, stages, stages_gone)
         is_waited_for = change is Change.BYPASS or cell.key.receive is Receive.BLOCKING

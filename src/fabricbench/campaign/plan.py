@@ -34,6 +34,11 @@ from fabricbench.testbed.model import Fabric, Mpi, Testbed, mpi_of
 
 RECORDS_FILE = "records.jsonl"
 
+HARDWARE_COUNTERS_NOTE = (
+    "hardware counters are open while ranks are measured, which slows receivers that sleep: "
+    "compare with runs that have them too"
+)
+
 
 class RunPlan(Model):
     """Everything that a run will start. `notes` says what was left out or shortened, and why.
@@ -61,6 +66,7 @@ class RunPlan(Model):
     budget_seconds: float | None = None
     pause: tuple[float, float] = (0.0, 0.0)
     """Between which seconds the pauses before its launches are drawn."""
+    hardware_counters: bool = False
 
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> RunPlan:
@@ -123,6 +129,7 @@ class RunPlan(Model):
                 probe.model_copy(update={"messages_per_sample": window_messages(probe, fabric)}) for probe in cells
             ),
             patience_seconds=patience_seconds(cells, fabric),
+            hardware_counters=self.hardware_counters,
         )
 
 
@@ -185,6 +192,7 @@ def plan_run(
             *scaling.notes,
             *_standing_by(testbed),
             *_pauses(campaign.pause),
+            *((HARDWARE_COUNTERS_NOTE,) if campaign.hardware_counters else ()),
             *_too_few(scaling.blocks, len(testbed.fabrics)),
             *acknowledgement_notes(
                 ((cell.probe, cell.fabrics) for cell in cells), {fabric.name: fabric for fabric in testbed.fabrics}
@@ -193,6 +201,7 @@ def plan_run(
         mpis=testbed.mpis,
         budget_seconds=budget_seconds,
         pause=campaign.pause,
+        hardware_counters=campaign.hardware_counters,
     )
 
 

@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fabricbench.campaign.asked_doors import refuse_unknown_doors
+from fabricbench.campaign.cells import has_layer
 from fabricbench.campaign.noise import NoiseProfile, usual_noise
 from fabricbench.campaign.plan import RunPlan, plan_run
 from fabricbench.campaign.presets import PRESETS, preset, preset_by_size
 from fabricbench.campaign.specification import Campaign, read_campaign
 from fabricbench.campaign.stored_noise import read_noise
-from fabricbench.campaign.venue import Venue, find_venue, in_conditions
+from fabricbench.campaign.venue import Standing, Venue, find_venue, in_conditions
 from fabricbench.errors import UsageError
 from fabricbench.native import doors
-from fabricbench.quantity import parse_seconds
+from fabricbench.quantity import enumeration, parse_seconds
 from fabricbench.record.store import Run
 from fabricbench.testbed.model import Testbed
 
@@ -56,10 +57,11 @@ def prepare_in(
     seed = secrets.randbits(32) if seed is None else seed
     seconds = None if budget is None else budget_seconds(budget)
 
-    def prepared(wanted: Campaign) -> Prepared:
+    def prepared(campaign: Campaign) -> Prepared:
+        carriers, wanted = _carrying(venue, campaign)
         if any("door" in each.parameters or each.congestor for each in wanted.experiments):
             refuse_unknown_doors(wanted, doors())
-        place = in_conditions(venue, wanted.conditions)
+        place = in_conditions(carriers, wanted.conditions)
         testbed = place.testbed()
         noise = _noise(noise_from, testbed)
         plan = plan_run(wanted, testbed, seed=seed, budget_seconds=seconds, blocks=blocks, noise=noise)
@@ -72,6 +74,26 @@ def prepare_in(
             if found.plan.blocks >= (wanted.blocks if blocks is None else blocks):
                 return found
     return prepared(least)
+
+
+def _carrying(venue: Venue, campaign: Campaign) -> tuple[Venue, Campaign]:
+    """Return a venue without the fabrics that have no layer of a campaign, where that leaves out what fabrics cannot carry.
+
+    Its notes name them. Where no fabric has any, all stay, for the plan to say so.
+    """
+    if not isinstance(venue, Standing) or campaign.unfit == "refuse" or campaign.workloads or campaign.conditions:
+        return venue, campaign
+    asked = {layer for experiment in campaign.experiments for layer in experiment.layers}
+    given = venue.given
+    carriers = tuple(one for one in given.fabrics if any(has_layer(one, layer) for layer in asked))
+    others = [one.name for one in given.fabrics if one not in carriers]
+    if not others or not carriers:
+        return venue, campaign
+    note = f"{enumeration(others)} left out: no layer there that the campaign measures"
+    return (
+        Standing(given=given.model_copy(update={"fabrics": carriers})),
+        campaign.model_copy(update={"notes": (*campaign.notes, note)}),
+    )
 
 
 def _noise(run: Path | None, testbed: Testbed) -> NoiseProfile:

@@ -6,7 +6,7 @@ of a UDP datagram in one frame of MTU 1500; powers of two show the curve between
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from fabricbench.campaign.applications_preset import NAME as APPLICATIONS
@@ -55,8 +55,12 @@ def _all_layers(
     bulk: dict[Layer, tuple[int, ...]],
     kernels: tuple[str, ...],
     memory_sizes: tuple[int, ...],
+    staged: tuple[Layer, ...] = (),
 ) -> tuple[Experiment, ...]:
-    """Ping-pong and stream over the six layers; `bulk` holds the sizes that throughput is measured at."""
+    """Ping-pong and stream over the six layers; `bulk` holds the sizes that throughput is measured at.
+
+    Of the layers `staged` the stages of 64 B are measured as well.
+    """
     return (
         experiment((Layer.MEMORY,), Pattern.PINGPONG, memory_sizes, memory_seconds),
         *(
@@ -64,10 +68,32 @@ def _all_layers(
             for name in kernels
         ),
         *pingpongs((Layer.FRAME,), frame_sizes, pingpong_seconds),
-        *pingpongs(DATAGRAM_LAYERS, datagram_sizes, pingpong_seconds),
-        *pingpongs(STREAM_LAYERS, stream_sizes, pingpong_seconds),
+        *_staged_pingpongs(DATAGRAM_LAYERS, datagram_sizes, pingpong_seconds, staged),
+        *_staged_pingpongs(STREAM_LAYERS, stream_sizes, pingpong_seconds, staged),
         *(experiment((layer,), Pattern.STREAM, sizes, stream_seconds) for layer, sizes in bulk.items()),
     )
+
+
+SMALLEST_OF_ALL = 64
+"""Bytes: the smallest message that every layer has."""
+
+
+def _staged_pingpongs(
+    layers: tuple[Layer, ...], sizes: tuple[int, ...], seconds: float, staged: tuple[Layer, ...]
+) -> Iterator[Experiment]:
+    """Yield ping-pongs over layers, of some of which the stages of the smallest message are measured as well."""
+    for one in pingpongs(layers, sizes, seconds):
+        those = tuple(layer for layer in one.layers if layer in staged)
+        if not those or SMALLEST_OF_ALL not in one.message_bytes:
+            yield one
+            continue
+        others = tuple(layer for layer in one.layers if layer not in those)
+        larger = tuple(size for size in one.message_bytes if size != SMALLEST_OF_ALL)
+        yield one.model_copy(update={"layers": those, "message_bytes": (SMALLEST_OF_ALL,), "stages": True})
+        if larger:
+            yield one.model_copy(update={"layers": those, "message_bytes": larger})
+        if others:
+            yield one.model_copy(update={"layers": others})
 
 
 TOPOLOGIES = (Pattern.STAR, Pattern.RING, Pattern.CHAOS)
@@ -122,6 +148,7 @@ QUICK = Campaign(
             },
             kernels=("copy", "triad"),
             memory_sizes=(64, 16 * KIB, 4 * MIB),
+            staged=(Layer.UDP, Layer.TCP),
         ),
         experiment((Layer.TCP,), Pattern.ONEWAY, (64,), SHORT_SECONDS),
         experiment((Layer.TCP,), Pattern.CHAOS, (16 * KIB,), WINDOWS_SECONDS),

@@ -22,7 +22,7 @@ from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, field_validator, model_validator
 
 from fabricbench.campaign.condition import Condition, check_conditions
 from fabricbench.configuration import did_you_mean, read_table, text_or_number, validated
@@ -357,7 +357,8 @@ class CampaignTable(Model):
 
     `unfit` says what happens to a layer or a size that a fabric of the testbed cannot carry: `refuse` it, or `leave out`, as the
     presets do because they are made for any fabric. `margin` is the smallest difference between fabrics that matters. `pause`: how
-    long nothing is measured before a launch, drawn for each, so that launches resemble the one before less.
+    long nothing is measured before a launch, drawn for each, so that launches resemble the one before less. `hardware_counters`:
+    whether the measurer's ranks count events of their processors as well, which makes messages to receivers that sleep slower.
     """
 
     name: str = Field(min_length=1)
@@ -366,6 +367,7 @@ class CampaignTable(Model):
     unfit: Literal["refuse", "leave out"] = "refuse"
     margin: Share = Field(default=0.02, gt=0, lt=1)
     pause: Pause = (0.0, 0.0)
+    hardware_counters: StrictBool = False
 
 
 class Campaign(CampaignTable):

@@ -212,7 +212,7 @@ def how_to_count(row: NotCountedOnFabric) -> str:
     """Return what would let counters be counted, as the end of a sentence; nothing where nothing would."""
     if not OF_PERF.isdisjoint(row.counters):
         if row.why is Uncounted.UNASKED:
-            return "; FABRICBENCH_HARDWARE_COUNTERS=1 in the ranks' environment asks for it, and slows receivers that sleep"
+            return "; `hardware_counters = true` in the campaign asks for it, and slows receivers that sleep"
         if row.why is Uncounted.FORBIDDEN:
             return "; sysctl kernel.perf_event_paranoid=1 on the nodes, or CAP_PERFMON for the ranks, allows it"
         return "; virtual machines have them only where their host passes its performance counters on"

@@ -10,6 +10,7 @@ from fabricbench.analysis.findings.stages import (
     TOLERANCE,
     Direction,
     Parts,
+    Stage,
     StageCause,
     StagedCell,
     StageDifference,
@@ -23,7 +24,7 @@ from fabricbench.analysis.stage_causes import stage_causes
 from fabricbench.analysis.stage_rows import stage_differences, stage_rows, staged_cell, traffic_differences
 from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, Rows
 from fabricbench.model import Pattern
-from fabricbench.quantity import count
+from fabricbench.quantity import count, enumeration
 from fabricbench.report.cause_words import TRIP, cause_words, stage_words
 from fabricbench.report.drawing.axes import TIME_LABELS, colour_channel
 from fabricbench.report.drawing.figure import Figure, Panel, Spec, mark, median_note, origin_note, sentences, tooltip
@@ -110,14 +111,30 @@ def time_words(one: Interval) -> WithInterval:
 
 
 def lines(findings: Findings) -> Sequence[str]:
-    """Say what delays messages, where fabrics and traffics differ, what stamping takes, and what is not seen."""
+    """Say what delays messages, which stage is the longest, where fabrics and traffics differ, and what is not seen."""
     return [
         *_cause_lines(findings),
+        *_largest_lines(findings),
         *_difference_lines(findings),
         *_traffic_lines(findings),
         *_cost_lines(findings),
         *_missing_lines(findings),
     ]
+
+
+def _largest_lines(findings: Findings) -> Iterator[str]:
+    """Yield which stage of messages in turn is the largest on each fabric."""
+    rows = [row for row in STAGE_ROWS.of(findings) if row.way is Direction.BOTH]
+    for key in dict.fromkeys(row.key for row in rows if row.key.pattern is Pattern.PINGPONG):
+        largest: dict[Parts, list[str]] = {}
+        for fabric in findings.fabrics:
+            of_fabric = [row for row in rows if row.key == key and row.fabric == fabric.name]
+            if of_fabric:
+                most = max(of_fabric, key=lambda row: row.median.value)
+                told = f"{value_words(TRIP, most.median.value)} on {most.fabric} ({share_words(most.share)})"
+                largest.setdefault(most.parts, []).append(told)
+        stages = "; ".join(f"{stage_words(parts)}, {enumeration(told)}" for parts, told in largest.items())
+        yield f"{cell_words(key)}: the longest stage of a round trip is {stages}."
 
 
 def leading_sentence(rows: Sequence[Mapping[str, Any]], keys: Iterable[CellKey | None]) -> str:
@@ -156,15 +173,40 @@ def difference_sentence(whole: StageDifference, stages: Sequence[StageDifference
         return None
     slow, fast = (whole.fabric_b, whole.fabric_a) if whole.difference.value > 0 else (whole.fabric_a, whole.fabric_b)
     sign = 1.0 if whole.difference.value > 0 else -1.0
-    most = max((row for row in stages if row.parts), key=lambda row: sign * row.difference.value)
-    total, most_of = (value_words(TRIP, sign * one.difference.value) for one in (whole, most))
+    total = value_words(TRIP, sign * whole.difference.value)
     outside = sign * between.difference.value
     inside = sign * whole.difference.value - outside
     return (
         f"{cell_words(whole.key)}: a {_trip(whole.key)} takes {total} longer on {slow} than on {fast}: {_more_words(outside)} "
-        f"between the hosts and {_more_words(inside)} in them; the stage that differs most is {stage_words(most.parts)}, by "
-        f"{most_of}."
+        f"between the hosts and {_more_words(inside)} in them; {_place_words(whole, stages)}."
     )
+
+
+NOTEWORTHY = 0.1
+"""Of a difference, from where on the emulation's own share in it is told."""
+
+
+def _place_words(
+    whole: StageDifference | TrafficDifference, stages: Iterable[StageDifference | TrafficDifference]
+) -> str:
+    """Return which stage differs most the way that the whole does, of those shown to, and what of it is the emulation's."""
+    sign = 1.0 if whole.difference.value > 0 else -1.0
+    shown = [row for row in stages if row.parts and _is_shown(row.difference, sign)]
+    real = [row for row in shown if Stage.EMULATOR not in row.parts]
+    words = "no single stage is shown to differ that way"
+    if real:
+        most = max(real, key=lambda row: sign * row.difference.value)
+        words = f"the stage that differs most is {stage_words(most.parts)}, by {value_words(TRIP, abs(most.difference.value))}"
+    emulated = sum(abs(row.difference.value) for row in shown if Stage.EMULATOR in row.parts)
+    if emulated >= NOTEWORTHY * abs(whole.difference.value):
+        words += f"; of the whole {value_words(TRIP, emulated)} are the emulation's own"
+    return words
+
+
+def _is_shown(difference: Interval, sign: float) -> bool:
+    """Whether the interval leaves no doubt that a difference has this sign."""
+    end = difference.low if sign > 0 else difference.high
+    return end is not None and sign * end > 0.0
 
 
 def _trip(key: CellKey) -> str:
@@ -188,28 +230,32 @@ def _cause_lines(findings: Findings) -> Iterator[str]:
 
 
 def _traffic_lines(findings: Findings) -> Iterator[str]:
-    """Yield where messages in another traffic differ most from those in turn, where a difference is shown."""
+    """Yield for messages in each other traffic where they differ most from those in turn, on the fabrics that show a difference."""
     rows = TRAFFIC_ROWS.of(findings)
-    for whole in (row for row in rows if not row.parts):
-        low, high = whole.difference.low, whole.difference.high
-        if low is None or high is None or low <= 0.0 <= high:
-            continue
-        of_test = [row for row in rows if row.parts and (row.fabric, row.other) == (whole.fabric, whole.other)]
-        sign = 1.0 if whole.difference.value > 0 else -1.0
-        most = max(of_test, key=lambda row: sign * row.difference.value)
-        yield (
-            f"{whole.fabric}: {cell_words(whole.other)} ({whole.traffic}) takes {_more_words(whole.difference.value)} than "
-            f"{cell_words(whole.key)} (in turn); the stage that differs most is {stage_words(most.parts)}, by "
-            f"{value_words(TRIP, abs(most.difference.value))}."
-        )
+    for key, other in dict.fromkeys((row.key, row.other) for row in rows):
+        found = [row for row in rows if (row.key, row.other) == (key, other)]
+        told = [
+            f"{_more_words(whole.difference.value)} on {whole.fabric} ("
+            f"{_place_words(whole, [row for row in found if row.fabric == whole.fabric])})"
+            for whole in found
+            if not whole.parts and any(_is_shown(whole.difference, sign) for sign in (1.0, -1.0))
+        ]
+        if told:
+            yield f"{cell_words(other)} ({found[0].traffic}), against {cell_words(key)} (in turn): {'; '.join(told)}."
 
 
 def _cost_lines(findings: Findings) -> Iterator[str]:
     costs = [row.cost for row in CELL_ROWS.of(findings) if row.cost is not None]
-    shown = sorted(cost.value for cost in costs if cost.low is not None)
+    told = [cost for cost in costs if cost.low is not None]
+    shown = sorted(cost.value for cost in told if _is_shown(cost, 1.0))
     if shown:
         ends = " to ".join(dict.fromkeys(value_words(TRIP, end) for end in (shown[0], shown[-1])))
-        yield f"Stamping takes {ends} of a round trip, in the median over launches: stages are those of stamped messages."
+        where = (
+            "" if len(shown) == len(told) else f", in the {len(shown)} of {len(told)} tests that show that it takes any"
+        )
+        yield f"Stamping takes {ends} of a round trip{where}: stages are those of stamped messages."
+    elif told:
+        yield "No test shows that stamping takes time of a round trip: stages are those of stamped messages."
     elif costs:
         yield "What stamping takes of a round trip is not shown by so few launches: stages are those of stamped messages."
 
@@ -393,7 +439,7 @@ def _panel(
         "scale": {"domain": [0, 1.05 * longest], "nice": False},
         "axis": {
             "labelExpr": TIME_LABELS,
-            "title": "time since the round trip began",
+            "title": "since the call to send",
             "tickCount": 4,
             "labelOverlap": "greedy",
         },

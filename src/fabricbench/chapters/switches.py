@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from fabricbench.analysis.findings import Findings, Interval
 from fabricbench.analysis.findings.switches import Buffer, FabricSwitch, FrameDifference, Seen, SwitchUnknown
 from fabricbench.analysis.material import Material
-from fabricbench.analysis.switches import fabric_switch, frame_differences
+from fabricbench.analysis.switches import fabric_switch, frame_differences, frame_path
 from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, Records, Rows
 from fabricbench.model import Metric
+from fabricbench.quantity import enumeration
 from fabricbench.report.words import (
     NOTHING,
     cell_words,
@@ -38,18 +39,14 @@ the first loss tells the buffer. Medians over launches with their {level} interv
 
 def find(material: Material) -> Found:
     """Return what is known of each fabric's switch, and how much longer frames take on one fabric than on another of its rate."""
-    stages = material.stages
-    switches = [fabric_switch(side, stages.get(side.name, {}), material.confidence) for side in material.sides]
+    paths = {side.name: frame_path(side, material.stages.get(side.name, {})) for side in material.sides}
+    switches = [fabric_switch(path, material.confidence) for path in paths.values()]
     told = {one.fabric for one in switches if one is not None}
     differences = [
         row
         for pairing in material.pairings
         if pairing.is_paired and {pairing.a.name, pairing.b.name} <= told
-        for row in frame_differences(
-            (pairing.a, stages.get(pairing.a.name, {})),
-            (pairing.b, stages.get(pairing.b.name, {})),
-            material.confidence,
-        )
+        for row in frame_differences(paths[pairing.a.name], paths[pairing.b.name], material.confidence)
     ]
     return {NAME: tuple(one for one in switches if one is not None), DIFFERENCES: tuple(differences)}
 
@@ -70,6 +67,7 @@ def _switch_table(findings: Findings) -> Table:
             NOTHING if one.buffer is None else buffer_words(one.buffer),
         )
         for one in SWITCH_ROWS.of(findings)
+        if (one.line_rate_bit_s, one.forwarding, one.buffer) != (None, None, None)
     ]
     columns = ("Fabric", "Line rate", "Forwards", "Serialised", "Beside that, one way", "Buffer of a port")
     made = table(columns, rows, (1, 3, 4, 5), spare=("Serialised",), result="Forwards")
@@ -123,7 +121,22 @@ def lines(findings: Findings) -> Sequence[str]:
     return [
         *(line for one in found for line in _switch_lines(one)),
         *(_difference_line(one) for one in DIFFERENCE_ROWS.of(findings)),
+        *_unknown_lines(found),
+        *(line for one in found for line in _burst_lines(one)),
     ]
+
+
+def _unknown_lines(found: Sequence[FabricSwitch]) -> Iterator[str]:
+    """Yield a sentence for each reason for which something cannot be said, of whichever fabrics."""
+    lacking: dict[SwitchUnknown, dict[tuple[str, ...], list[str]]] = {}
+    for one in found:
+        for reason in dict.fromkeys(one.lacking.values()):
+            what = tuple(name for name, why in one.lacking.items() if why is reason)
+            lacking.setdefault(reason, {}).setdefault(what, []).append(one.fabric)
+    for reason, those in lacking.items():
+        if reason is not SwitchUnknown.NO_BURSTS:
+            for what, fabrics in those.items():
+                yield f"{enumeration(fabrics)}: cannot say the {enumeration(what, 'or')}: {REASONS[reason]}."
 
 
 def _switch_lines(one: FabricSwitch) -> Iterator[str]:
@@ -138,9 +151,9 @@ def _switch_lines(one: FabricSwitch) -> Iterator[str]:
             f"{one.fabric}: a burst of {one.buffer.lossless} frames comes whole, one of {one.buffer.lossy} does not: the port "
             f"holds {buffer_words(one.buffer)}. What the receiving host drops would count as lost too."
         )
-    for what, reason in one.lacking.items():
-        if reason is not SwitchUnknown.NO_BURSTS:
-            yield f"{one.fabric}: cannot say the {what}: {REASONS[reason]}."
+
+
+def _burst_lines(one: FabricSwitch) -> Iterator[str]:
     if one.to_measure:
         sizes = ", ".join(map(str, one.to_measure))
         yield f'{one.fabric}: the buffer more closely, in a campaign file with the pattern "burst": messages = [{sizes}].'

@@ -26,6 +26,7 @@ switch, and more by the same of the other link. All of these numbers are PREDICT
 ASSUMPTION_WORDS = {
     PredictionAssumption.MERGED: "softirq and protocol, which stamps do not tell from the wake-up, would be gone with it",
     PredictionAssumption.OWN_PROCESSOR: "each rank has a processor of its own",
+    PredictionAssumption.STAGES_STAY: "the other stages take what they took, though hosts that do not sleep may be quicker in them",
     PredictionAssumption.HOSTS_STAY: "hosts take what they took",
     PredictionAssumption.NOTHING_INSTEAD: "what is done in the kernel's place takes nothing",
     PredictionAssumption.DELAY_STAYS: "propagation and latency stay, and a switch that forwards at once reads 64 B before",
@@ -98,7 +99,7 @@ def _off_words(off: float) -> str:
 
 def _predicted(one: WhatIf) -> str:
     told = interval_words(TIME, one.predicted)
-    return f"at least {value_words(TIME, one.predicted.value)}" if one.is_bound else told
+    return f"at least {told}" if one.is_bound else told
 
 
 def lines(findings: Findings) -> Sequence[str]:
@@ -119,7 +120,7 @@ def _assumption_lines(rows: Sequence[WhatIf]) -> Iterator[str]:
         if of_change:
             assumed = enumeration([ASSUMPTION_WORDS[one] for one in of_change[0].assumptions])
             gone = enumeration([stage.value for stage in of_change[0].gone])
-            yield f"{change.value.capitalize()}: {f'without {gone}; ' if gone else ''}{assumed}."
+            yield f"{change.value.capitalize()}: {f'without {gone}; ' if gone else ''}assumed: {assumed}."
 
 
 def _held_lines(rows: Sequence[WhatIf]) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -12,11 +11,8 @@ import typer
 from fabricbench.analysis import analyse
 from fabricbench.analysis.findings import Findings
 from fabricbench.analysis.findings.stages import CauseConfirmation, StageCause
-from fabricbench.campaign.noise import usual_noise
-from fabricbench.campaign.plan import plan_run
-from fabricbench.campaign.preparing import Prepared
+from fabricbench.campaign.preparing import prepare
 from fabricbench.campaign.presets import EXPLAIN
-from fabricbench.campaign.venue import find_venue
 from fabricbench.chapters import stages
 from fabricbench.chapters.chapter import rows_of
 from fabricbench.chapters.stages import CAUSES
@@ -91,10 +87,7 @@ def explain(
 
 
 def _measure(testbed: str, nodes: int | None, seed: int | None, blocks: int | None, directory: Path) -> None:
-    venue = find_venue(testbed, nodes)
-    campaign = EXPLAIN if blocks is None else EXPLAIN.model_copy(update={"blocks": blocks})
-    plan = plan_run(campaign, venue.testbed(), seed=secrets.randbits(32) if seed is None else seed)
-    measure(Prepared(campaign, venue, plan, usual_noise(venue.testbed().launcher)), directory)
+    measure(prepare(EXPLAIN.name, testbed, nodes, None, blocks, seed), directory)
 
 
 def _confirmed(findings: Findings, run: Path, folder: Path, blocks: int | None) -> Sequence[CauseConfirmation]:

@@ -128,6 +128,10 @@ class ProbePlan(Model):
         gt=0,
         description="a rank that others wait for within a cell and that is silent for so long hangs, and ends the launch",
     )
+    hardware_counters: bool = Field(
+        default=False,
+        description="whether ranks keep their processors' counters open, which slows each switch of their threads",
+    )
 
     model_config = {**Model.model_config, "populate_by_name": True}
 

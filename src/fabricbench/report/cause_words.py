@@ -53,7 +53,10 @@ def cause_words(row: StageCause) -> str:
 
 def _owner_words(wait: ProcessorWait) -> str:
     if wait.process is None or wait.processor_share is None:
-        return "no process that the ranks can see has it: another tenant of the machine. No setting here varies that"
+        return (
+            "no process that the ranks can see used a tenth of one meanwhile: others did, out of their sight or each with less. No "
+            "setting here varies that"
+        )
     kind = ", of realtime priority," if wait.is_realtime else ""
     return (
         f"{wait.process}{kind} used {share_words(wait.processor_share)} of one meanwhile. To confirm: the same without it, which "
@@ -72,4 +75,7 @@ def confirmation_words(one: CauseConfirmation) -> str:
         return f"{cause}: {one.varied} was varied, and no launch tells of {stage_words(one.cause.parts)}."
     moved = interval_words(TRIP, one.difference)
     verdict = {True: "confirmed", False: "not confirmed", None: "too few launches to tell"}[one.is_confirmed]
-    return f"{cause}: {verdict}. With {one.varied} varied {stage_words(one.cause.parts)} changes by {moved}."
+    return (
+        f"{cause}: {verdict}. With {one.varied} varied {stage_words(one.cause.parts)} changes by {moved} on average over messages, "
+        f"where the cause was found to add {value_words(TRIP, one.cause.cost_ns)}."
+    )

@@ -199,6 +199,7 @@ class Screen:
     detail: str
     decision: tuple[str, ...]
     """What the weights and prices come to, where the reader gave any: who is first, who is cheapest, what it would take."""
+    where: str
     next_steps: tuple[str, ...]
     reproduce: tuple[str, ...]
     conditions: str
@@ -287,6 +288,7 @@ def build_screen(findings: Findings) -> Screen:
         counts=_changed_words(changes) if changes else "",
         detail=typographic(headline.detail),
         decision=tuple(map(typographic, decision_lines(findings)[:DECISION_LINES])),
+        where=typographic(headline.where),
         next_steps=tuple(map(typographic, headline.next_steps)),
         reproduce=headline.reproduce,
         conditions=typographic(" ".join(filter(None, (headline.conditions, _unseen_words(effects))))),

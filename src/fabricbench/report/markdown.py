@@ -169,7 +169,13 @@ def _first_screen(screen: Screen, sections: Collection[str]) -> Iterable[str]:
         yield from _doubts(screen.doubts_of(screen.more_rows, screen.rows))
     if not screen.has_pairs:
         yield from _pairs(screen)
-    for label, lines in (("Decide", screen.decision), ("Next", screen.next_steps), ("Reproduce", screen.reproduce)):
+    labelled = (
+        ("Decide", screen.decision),
+        ("Where", (screen.where,) if screen.where else ()),
+        ("Next", screen.next_steps),
+        ("Reproduce", screen.reproduce),
+    )
+    for label, lines in labelled:
         yield from (f"- {label}: {_text(line)}" for line in lines)
     yield ""
     yield from (

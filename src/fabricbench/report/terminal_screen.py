@@ -92,6 +92,8 @@ def screen_parts(findings: Findings, width: int, extent: Extent) -> list[Rendera
     if screen.detail and extent > Extent.ANSWER:
         parts += [Text(""), Text(screen.detail)]
     parts += _labelled("DECIDE", screen.decision)
+    if extent > Extent.LEAST:
+        parts += _labelled("WHERE", [screen.where] if screen.where else [])
     parts += _labelled("NEXT", screen.next_steps[:FIRST_STEPS] if extent is Extent.LEAST else screen.next_steps)
     parts += _labelled("REPRODUCE", screen.reproduce[: REPRODUCED[extent]])
     if screen.conditions and extent > Extent.ANSWER:

@@ -151,7 +151,7 @@ class ProcessorWait(Model):
     """A receiver that could run and had no processor.
 
     `process` is who used most of it, of those that the rank could see, and `processor_share` how much of one; None where nobody
-    did: then another tenant of the machine has it.
+    did: then it went to others, out of their sight or each with less.
     """
 
     kind: Literal["wait for a processor"] = "wait for a processor"
@@ -187,6 +187,8 @@ class Varied(StrEnum):
 
 class CauseConfirmation(Model):
     """Whether what a cause explains goes where it is taken away: how much longer its stage takes then, ns, over launches.
+
+    It is the mean over messages, as the cost of the cause is.
 
     Without `varied` no setting takes the cause away; without `difference` it could not be varied here, and `why_not` says why.
     """

@@ -106,6 +106,7 @@ class PredictionAssumption(StrEnum):
 
     MERGED = "softirq and protocol end with the wake-up, of which they are not told apart: at least this is left"
     OWN_PROCESSOR = "each rank has a processor of its own"
+    STAGES_STAY = "the other stages take what they took"
     HOSTS_STAY = "hosts take what they took"
     NOTHING_INSTEAD = "library, socket, driver, wake-up and return take nothing in the bypass: at least this is left"
     DELAY_STAYS = "propagation and the switch's latency stay"

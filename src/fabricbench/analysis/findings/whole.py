@@ -171,6 +171,8 @@ class Headline(Model):
     more_effects: tuple[Effect, ...] = ()
     """Layers that explain and never lead, and further tails: folded away where there is a fold."""
     changes: Changes | None = None
+    where: str = Field(default="", exclude_if=_is_empty)
+    """Of the first clear effect whose stages were measured: in which of them fabrics differ."""
     next_steps: tuple[str, ...] = ()
     reproduce: tuple[str, ...] = ()
     """The command, the seed, the version, the beginning of the data's hash."""

@@ -281,7 +281,6 @@ MORE_BRANCHES = {
     "analysis/plotting.py find_plot",
     "analysis/rows.py choose_rows",
     "analysis/sides.py _joined_cell",
-    "analysis/weighing.py weigh",
 }
 """A list that only becomes shorter."""
 

@@ -271,3 +271,39 @@ def test_the_words_for_a_setup_are_no_key():
             assert not any(
                 getattr(node, "attr", getattr(node, "value", None)) == "variant" for node in ast.walk(tree)
             ), path
+
+
+LINES, BRANCHES = 60, 30
+LONGER = {
+    "lab/guest.py init_script": "one script for a shell, as text",
+}
+MORE_BRANCHES = {
+    "analysis/plotting.py find_plot",
+    "analysis/rows.py choose_rows",
+    "analysis/sides.py _joined_cell",
+}
+"""A list that only becomes shorter."""
+
+
+def branches_in(function: ast.AST) -> int:
+    """How many ways there are through a function, but for the first: conditions, loops, filters, and terms of conditions."""
+    found = 0
+    for node in ast.walk(function):
+        found += isinstance(node, ast.If | ast.IfExp | ast.For | ast.While | ast.ExceptHandler | ast.match_case)
+        found += len(node.values) - 1 if isinstance(node, ast.BoolOp) else 0
+        found += 1 + len(node.ifs) if isinstance(node, ast.comprehension) else 0
+    return found
+
+
+def test_a_function_fits_on_a_screen():
+    """Its body, that is, without its docstring; what a command takes stands before that."""
+    longer, more_branches = set(), set()
+    for _, path in rooms():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef):
+                body = node.body[1:] if ast.get_docstring(node) is not None else node.body
+                name = f"{path.relative_to(PACKAGE)} {node.name}"
+                longer |= {name} if body and body[-1].end_lineno - body[0].lineno >= LINES else set()
+                more_branches |= {name} if branches_in(node) > BRANCHES else set()
+    assert longer == set(LONGER)
+    assert more_branches == MORE_BRANCHES

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -20,7 +21,7 @@ from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Metric, Model, Pattern
 from fabricbench.pattern_facts import SCHEDULE
 from fabricbench.record.lines import Quantity
-from fabricbench.record.setup import stored_setup
+from fabricbench.record.setup import Setup, stored_setup
 from fabricbench.record.store import Run
 from fabricbench.record.values import channel_batches
 from fabricbench.statistics.candidates import FEWEST_MEMBERS, Culprit
@@ -243,37 +244,36 @@ def _values(run: Run) -> list[_Values]:
         )
     values = pl.concat(frames)
     keys = ["fabric", "layer", "pattern", "setup", "message_bytes"]
-    found = []
-    for key, rows in sorted(values.partition_by(keys, as_dict=True).items()):
-        launches = sorted(rows["launch_id"].unique())
-        hosts = _hosts(run, launches)
-        last = max(int(str(rows[name].max())) for name in ("source", "destination"))
-        if last >= len(hosts):
-            raise UsageError(
-                f"a matrix of {run.path} tells of rank {last}, and its launches have {len(hosts)} ranks",
-                hint="its channels.parquet is of other launches: restore it from a copy, or measure again",
-            )
-        place = {launch: index for index, launch in enumerate(launches)}
-        source, destination = (rows[name].cast(pl.Int64).to_numpy() for name in ("source", "destination"))
-        found.append(
-            _Values(
-                fabric=str(key[0]),
-                layer=Layer(str(key[1])),
-                pattern=Pattern(str(key[2])),
-                schedule=str(dict(different[int(str(key[3]))].parameters).get("schedule", SCHEDULE.default)),
-                message_bytes=int(str(key[4])),
-                hosts=hosts,
-                launches=tuple(launches),
-                rows=(
-                    rows["launch_id"].replace_strict(place).to_numpy(),
-                    source,
-                    destination,
-                    rows["value"].to_numpy(),
-                ),
-                failed=_failed(run, set(rows.select("launch_id", "cell").iter_rows()), hosts),
-            )
+    return [
+        _values_of(run, key, different[key[3]], rows)
+        for key, rows in sorted(values.partition_by(keys, as_dict=True).items())
+    ]
+
+
+def _values_of(run: Run, key: tuple[Any, ...], setup: Setup, rows: pl.DataFrame) -> _Values:
+    """Return the values of one cell; the key is its fabric, layer, pattern, the number of its setup, and its size."""
+    launches = sorted(rows["launch_id"].unique())
+    hosts = _hosts(run, launches)
+    last = max(int(str(rows[name].max())) for name in ("source", "destination"))
+    if last >= len(hosts):
+        raise UsageError(
+            f"a matrix of {run.path} tells of rank {last}, and its launches have {len(hosts)} ranks",
+            hint="its channels.parquet is of other launches: restore it from a copy, or measure again",
         )
-    return found
+    place = {launch: index for index, launch in enumerate(launches)}
+    source, destination = (rows[name].cast(pl.Int64).to_numpy() for name in ("source", "destination"))
+    fabric, layer, pattern, _, message_bytes = key
+    return _Values(
+        fabric=fabric,
+        layer=Layer(layer),
+        pattern=Pattern(pattern),
+        schedule=str(dict(setup.parameters).get("schedule", SCHEDULE.default)),
+        message_bytes=message_bytes,
+        hosts=hosts,
+        launches=tuple(launches),
+        rows=(rows["launch_id"].replace_strict(place).to_numpy(), source, destination, rows["value"].to_numpy()),
+        failed=_failed(run, set(rows.select("launch_id", "cell").iter_rows()), hosts),
+    )
 
 
 def _failed(run: Run, cells: set[tuple[str, int]], hosts: tuple[str, ...]) -> tuple[FailedPair, ...]:

@@ -7,7 +7,7 @@ What is bought is a fabric, whatever its settings: of one that was measured in s
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -187,24 +187,14 @@ def weigh(sides: Sequence[Side], table: DecisionTable, rows: Sequence[CellKey] |
     whole = sum(weights.values()) + sum(one.share or 0.0 for one in left_out)
     is_by_block = all(side.is_beside(sides[0]) for side in sides)
     what = "block" if is_by_block else "run"
-    blocks = sorted(set.intersection(*(set(side.blocks if is_by_block else range(len(side.runs))) for side in sides)))
-    apart = frozenset(gap for one, other in combinations(sides, 2) for gap in mispaired(one, other))
-    values = {key: _performance(key, sides, blocks, apart if is_by_block else None) for key in weights}
+    blocks, values = _values(sides, weights, is_by_block=is_by_block)
     notes = [note for key in weights for note in _gave_nothing(key, sides)]
-    for key in list(values):
-        lacking = [side.name for side, row in zip(sides, values[key], strict=True) if np.isnan(row).all()]
-        if lacking:
-            del values[key]
-            reason = lost_in_words(sides, key) or f"no data on {enumeration(lacking)}"
-            left_out.append(LeftOut(what=name_of(key), why=reason, share=weights[key]))
-        elif why := _unfit(key, sides):
-            del values[key]
-            left_out.append(LeftOut(what=name_of(key), why=why, share=weights[key]))
+    unusable = dict(_unusable(values, sides))
     if table.counting is Counting.RUNS:
-        for key in _no_run_times(values):
-            del values[key]
-            why = "it tells no time of a run, so `runs` of it have no share of the time: give share_of_time in every table"
-            left_out.append(LeftOut(what=name_of(key), why=why, share=weights[key]))
+        usable = {key: rows for key, rows in values.items() if key not in unusable}
+        unusable |= dict.fromkeys(_no_run_times(usable), NO_RUN_TIME)
+    left_out += [LeftOut(what=name_of(key), why=why, share=weights[key]) for key, why in unusable.items()]
+    values = {key: rows for key, rows in values.items() if key not in unusable}
     left_out += _drop_the_sparsest(values, weights, min(MINIMUM_LAUNCHES, len(blocks)), count(len(blocks), what))
     keys = tuple(sorted(values, key=in_order))
     logs = np.array([values[key] for key in keys]).reshape(len(keys), len(sides), len(blocks))
@@ -231,6 +221,27 @@ def weigh(sides: Sequence[Side], table: DecisionTable, rows: Sequence[CellKey] |
         missing_share=sum(one.share or 0.0 for one in left_out) / whole if whole else 0.0,
         are_runs=not is_by_block,
     )
+
+
+def _values(
+    sides: Sequence[Side], keys: Iterable[CellKey], *, is_by_block: bool
+) -> tuple[list[int], dict[CellKey, Floats]]:
+    """Return the blocks that all sides have, or the runs, and the values of each test in them as `_performance` has them."""
+    blocks = sorted(set.intersection(*(set(side.blocks if is_by_block else range(len(side.runs))) for side in sides)))
+    apart = frozenset(gap for one, other in combinations(sides, 2) for gap in mispaired(one, other))
+    return blocks, {key: _performance(key, sides, blocks, apart if is_by_block else None) for key in keys}
+
+
+NO_RUN_TIME = "it tells no time of a run, so `runs` of it have no share of the time: give share_of_time in every table"
+
+
+def _unusable(values: Mapping[CellKey, Floats], sides: Sequence[Side]) -> Iterator[tuple[CellKey, str]]:
+    """Yield each test that cannot be weighed, and why."""
+    for key, rows in values.items():
+        lacking = [side.name for side, row in zip(sides, rows, strict=True) if np.isnan(row).all()]
+        why = _unfit(key, sides) if not lacking else lost_in_words(sides, key) or f"no data on {enumeration(lacking)}"
+        if why:
+            yield key, why
 
 
 def _fabrics_of(sides: Sequence[Side]) -> dict[str, list[int]]:

@@ -23,8 +23,9 @@ nothing of a program that nobody knows the payload of.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from fabricbench.model import Layer, Model, RdmaDoor, RdmaEnd
 from fabricbench.pattern_facts import Family
@@ -212,7 +213,7 @@ def _prove_cell(cell: Cell, end: CellEnd, counted: Sequence[_Host], hosts: Mappi
     """Return what all hosts together prove; the numbers are those of the host of ranks[0]."""
     what = f"test {cell.id} ({cell.layer} {cell.pattern} of {format_bytes(cell.message_bytes)})"
     first, *others = [
-        _prove_host(f"{what} on {one.name}" if len(counted) > 1 else what, cell, end, one, site) for one in counted
+        _Look(f"{what} on {one.name}" if len(counted) > 1 else what, cell, end, one, site).proof() for one in counted
     ]
     unknown = [one.unknown for one in (first, *others) if one.unknown]
     if others:  # earlier versions counted on the host of ranks[0] alone
@@ -228,71 +229,124 @@ def _prove_cell(cell: Cell, end: CellEnd, counted: Sequence[_Host], hosts: Mappi
     )
 
 
-def _prove_host(what: str, cell: Cell, end: CellEnd, host: _Host, site: _Site) -> CellProof:
-    fabric, payload, printed = site.fabric, host.payload, site.printed
-    is_on_fabric = fabric.has_interface and cell.layer is not Layer.MEMORY
-    own = site.own.get(host.name, fabric.interface) if is_on_fabric else None
-    shared = "" if fabric.is_emulated else LOOPBACK
-    ways = _ways(cell.layer, host.counters, own, fabric.rdma)
-    carriers = site.carriers.get(host.name, {}).get(own or "", ())
-    others = {
-        name: each.sent + each.received
-        for name, each in host.counters.items()
-        if name not in ways
-        and {own, *carriers}.isdisjoint((*each.above, *((name,) if name in carriers else ())))
-        and (cell.layer in BYPASSING or not is_rdma_port(name))
-        and not (name == shared and host.is_of_one_rank)
-    }
-    counted = {name: each for name, each in ways.items() if each.is_counted}
-    carried = max(counted.values(), key=lambda one: one.sent + one.received, default=InterfaceBytes(sent=0, received=0))
-    moved = max(end.measured * cell.bytes_per_sample, payload.total)
-    elsewhere = _elsewhere(others, moved, _span_seconds(end), printed)
-    violations = [
-        f"{what}: {name} carried {others[name]} B, {words}{f'; {OTHERS_TOO}' if name == shared else ''}"
-        for name, words in elsewhere.items()
-    ]
-    unknown = "" if host.counters else f"{what}: no interface was counted"
-    if is_on_fabric and own is None:
-        where = host.name or "the node of its first rank"
-        violations, unknown = [], f"{what}: the interface of fabric {fabric.name} was not identified on {where}"
-    elif is_on_fabric:
-        missing = list(_missing(what, counted, payload, carried))
-        if not counted or own not in ways:
-            unknown = f"{what}: no interface of {fabric.name} was counted"
-        elif missing and len(counted) < len(ways):
-            uncounted = ", ".join(name for name in ways if name not in counted)
-            unknown = f"{what}: {', '.join(counted)} did not carry it, and what {uncounted} carries cannot be counted"
+@dataclass(frozen=True)
+class _Look:
+    """A look at what one host counted while a cell was measured; `what` is the cell in words."""
+
+    what: str
+    cell: Cell
+    end: CellEnd
+    host: _Host
+    site: _Site
+
+    @property
+    def is_on_fabric(self) -> bool:
+        return self.site.fabric.has_interface and self.cell.layer is not Layer.MEMORY
+
+    @property
+    def own(self) -> str | None:
+        """The host's interface in the fabric."""
+        return self.site.own.get(self.host.name, self.site.fabric.interface) if self.is_on_fabric else None
+
+    @property
+    def shared(self) -> str:
+        """The interface that others on a host talk over as well; a lab's nodes have none."""
+        return "" if self.site.fabric.is_emulated else LOOPBACK
+
+    @property
+    def carriers(self) -> Collection[str]:
+        """What carries the host's interface, where that is a tunnel."""
+        return self.site.carriers.get(self.host.name, {}).get(self.own or "", ())
+
+    @cached_property
+    def ways(self) -> dict[str, InterfaceBytes]:
+        return _ways(self.cell.layer, self.host.counters, self.own, self.site.fabric.rdma)
+
+    @cached_property
+    def counted(self) -> dict[str, InterfaceBytes]:
+        return {name: each for name, each in self.ways.items() if each.is_counted}
+
+    @cached_property
+    def carried(self) -> InterfaceBytes:
+        """What the way carried that carried most."""
+        none = InterfaceBytes(sent=0, received=0)
+        return max(self.counted.values(), key=lambda one: one.sent + one.received, default=none)
+
+    @cached_property
+    def others(self) -> dict[str, int]:
+        """The bytes of each interface that is no way onto the fabric, nor above or below one."""
+        own, carriers, layer = self.own, self.carriers, self.cell.layer
+        return {
+            name: each.sent + each.received
+            for name, each in self.host.counters.items()
+            if name not in self.ways
+            and {own, *carriers}.isdisjoint((*each.above, *((name,) if name in carriers else ())))
+            and (layer in BYPASSING or not is_rdma_port(name))
+            and not (name == self.shared and self.host.is_of_one_rank)
+        }
+
+    @cached_property
+    def elsewhere(self) -> Mapping[str, str]:
+        """What the other interfaces carried that the cell may have moved, in words."""
+        moved = max(self.end.measured * self.cell.bytes_per_sample, self.host.payload.total)
+        return _elsewhere(self.others, moved, _span_seconds(self.end), self.site.printed)
+
+    def proof(self) -> CellProof:
+        """Return what the host's counters prove."""
+        violations = [
+            f"{self.what}: {name} carried {self.others[name]} B, {words}{f'; {OTHERS_TOO}' if name == self.shared else ''}"
+            for name, words in self.elsewhere.items()
+        ]
+        unknown = "" if self.host.counters else f"{self.what}: no interface was counted"
+        if self.is_on_fabric:
+            violations, unknown = self._of_fabric(violations)
+        return CellProof(
+            cell=self.cell.id,
+            layer=self.cell.layer,
+            payload_bytes=self.host.payload.total,
+            fabric_sent=self.carried.sent,
+            fabric_received=self.carried.received,
+            other_bytes=sum(self.others.values()),
+            violations=tuple(violations),
+            unknown=unknown,
+            may_be_others=self.shared == self.own or bool(violations and self.shared in self.elsewhere),
+        )
+
+    def _of_fabric(self, violations: list[str]) -> tuple[list[str], str]:
+        """Return violations, these among them, and what is not known, of a cell that must go over the fabric."""
+        fabric, unknown = self.site.fabric, ""
+        if self.own is None:
+            where = self.host.name or "the node of its first rank"
+            return [], f"{self.what}: the interface of fabric {fabric.name} was not identified on {where}"
+        missing = list(_missing(self.what, self.counted, self.host.payload, self.carried))
+        if not self.counted or self.own not in self.ways:
+            unknown = f"{self.what}: no interface of {fabric.name} was counted"
+        elif missing and len(self.counted) < len(self.ways):
+            uncounted = ", ".join(name for name in self.ways if name not in self.counted)
+            unknown = f"{self.what}: {', '.join(self.counted)} did not carry it, and what {uncounted} carries cannot be counted"
         else:
-            violations += missing
-            if own == shared and not violations and _is_mostly_others(cell, end, payload, carried):
-                unknown = (
-                    f"{what}: {own} carried {carried.sent} B, of which its payload is {payload.sent} B; {OTHERS_TOO}"
-                )
-            own_ways = f"{what}: {', '.join(counted)}"
-            doubt = _rather_elsewhere(own_ways, carried, others, printed, is_needed=host.is_first)
-            if payload.is_unknown and doubt:
-                # A lab has no housekeeping: what is elsewhere there is the program's.
-                violations += [doubt] if fabric.is_emulated and not violations else []
-                unknown = "" if violations else doubt
-            elif payload.is_unknown and host.is_first:
-                stray = STRAY_BYTES + (0 if fabric.is_emulated else STRAY_BYTES_S * _span_seconds(end))
-                unknown = _too_little(own_ways, carried, others, stray, printed)
-                if own == shared and not unknown:
-                    unknown = f"{own_ways} carried {carried.sent + carried.received} B; {OTHERS_TOO}"
-        if violations and UNKNOWN_CARRIER in carriers:
-            through = f"{own} is a tunnel, and nobody can tell what carries it"
-            violations, unknown = [], f"{violations[0]}; {through}"
-    return CellProof(
-        cell=cell.id,
-        layer=cell.layer,
-        payload_bytes=payload.total,
-        fabric_sent=carried.sent,
-        fabric_received=carried.received,
-        other_bytes=sum(others.values()),
-        violations=tuple(violations),
-        unknown=unknown,
-        may_be_others=shared == own or bool(violations and shared in elsewhere),
-    )
+            violations, unknown = self._of_ways([*violations, *missing])
+        if violations and UNKNOWN_CARRIER in self.carriers:
+            return [], f"{violations[0]}; {self.own} is a tunnel, and nobody can tell what carries it"
+        return violations, unknown
+
+    def _of_ways(self, violations: list[str]) -> tuple[list[str], str]:
+        """Return the same where every way onto the fabric was counted, or enough of them."""
+        carried, payload, is_emulated = self.carried, self.host.payload, self.site.fabric.is_emulated
+        unknown, own_ways = "", f"{self.what}: {', '.join(self.counted)}"
+        if self.own == self.shared and not violations and _is_mostly_others(self.cell, self.end, payload, carried):
+            unknown = f"{self.what}: {self.own} carried {carried.sent} B, of which its payload is {payload.sent} B; {OTHERS_TOO}"
+        doubt = _rather_elsewhere(own_ways, carried, self.others, self.site.printed, is_needed=self.host.is_first)
+        if payload.is_unknown and doubt:
+            # A lab has no housekeeping: what is elsewhere there is the program's.
+            violations = [doubt] if is_emulated and not violations else violations
+            unknown = "" if violations else doubt
+        elif payload.is_unknown and self.host.is_first:
+            stray = STRAY_BYTES + (0 if is_emulated else STRAY_BYTES_S * _span_seconds(self.end))
+            unknown = _too_little(own_ways, carried, self.others, stray, self.site.printed)
+            if self.own == self.shared and not unknown:
+                unknown = f"{own_ways} carried {carried.sent + carried.received} B; {OTHERS_TOO}"
+        return violations, unknown
 
 
 def _ways(

@@ -22,13 +22,11 @@ from fabricbench.model import Layer, Metric, Pattern
 from fabricbench.record.probe_plan import PlanCongestor
 from fabricbench.report.drawing.axes import (
     CHOSEN,
-    HAS_INTERVAL,
     colour_channel,
     connection,
     decade_ticks,
     nice_steps,
     reader_params,
-    shape_channel,
     value_channel,
 )
 from fabricbench.report.drawing.figure import (
@@ -43,6 +41,7 @@ from fabricbench.report.drawing.figure import (
     span_words,
     tooltip,
 )
+from fabricbench.report.drawing.intervals import interval_points
 from fabricbench.report.palette import fabric_names
 from fabricbench.report.words import (
     NOTHING,
@@ -308,21 +307,10 @@ def _impact_panel(
     }
     dodge: Spec = {"field": "fabric", "type": "nominal", "sort": fabric_names(findings)}
     shared = {"y": y, "yOffset": dodge, "color": colour_channel(findings, has_legend=not is_interactive)}
-    point = {
-        **shared,
-        "x": x,
-        "shape": shape_channel(findings, has_legend=not is_interactive),
-        "tooltip": tooltip("victim", "beside", "fabric", "impact", "alone", "congested", "n"),
-    }
+    hint = tooltip("victim", "beside", "fabric", "impact", "alone", "congested", "n")
     layers = [
         mark("rule", {"x": x}, rows=[{"value": 1}], color=UNDECIDED),
-        mark(
-            "rule",
-            {**shared, "x": {**x, "field": "low"}, "x2": {"field": "high"}},
-            keep=[CHOSEN, HAS_INTERVAL],
-            strokeWidth=2,
-        ),
-        mark("point", point, keep=[CHOSEN], filled=True, size=40, opacity=1),
+        *interval_points(findings, shared, "x", x, hint, has_legend=not is_interactive),
     ]
     spec: Spec = {"data": {"values": rows}, "params": reader_params(findings), "layer": layers}
     height = max(ROW_HEIGHT, 10 * len(findings.fabrics)) * len(labels) + 6
@@ -416,12 +404,7 @@ def _goodput_panel(findings: Findings, group: list[Topology], ends: list[float],
     y = value_channel(Metric.THROUGHPUT, ends)
     y["axis"]["title"] = "goodput"
     shared = {"x": x, "color": colour_channel(findings, has_legend=not is_interactive)}
-    point = {
-        **shared,
-        "y": y,
-        "shape": shape_channel(findings, has_legend=not is_interactive),
-        "tooltip": tooltip("fabric", "flows", "goodput", "of the link", "payload rate", "lost", "fairness"),
-    }
+    hint = tooltip("fabric", "flows", "goodput", "of the link", "payload rate", "lost", "fairness")
     layers = [
         mark(
             "rule",
@@ -431,13 +414,7 @@ def _goodput_panel(findings: Findings, group: list[Topology], ends: list[float],
             strokeWidth=1.25,
         ),
         mark("line", {**shared, "y": y}, keep=[CHOSEN], **connection(len(flows))),
-        mark(
-            "rule",
-            {**shared, "y": {**y, "field": "low"}, "y2": {"field": "high"}},
-            keep=[CHOSEN, HAS_INTERVAL],
-            strokeWidth=2,
-        ),
-        mark("point", point, keep=[CHOSEN], filled=True, size=40, opacity=1),
+        *interval_points(findings, shared, "y", y, hint, has_legend=not is_interactive),
     ]
     key = group[0].key
     spec: Spec = {"data": {"values": rows}, "params": reader_params(findings), "layer": layers}

@@ -14,17 +14,16 @@ from fabricbench.analysis.measured import CellMeasured, Side
 from fabricbench.analysis.summary import interval
 from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, Rows, no_tables
 from fabricbench.model import Layer, Metric
-from fabricbench.report.drawing.axes import HAS_INTERVAL, TIME_LABELS, colour_channel
+from fabricbench.report.drawing.axes import TIME_LABELS
 from fabricbench.report.drawing.figure import (
     Figure,
     Panel,
-    Spec,
     interval_note,
-    mark,
     origin_note,
     sentences,
     tooltip,
 )
+from fabricbench.report.drawing.intervals import bar_panel
 from fabricbench.report.words import group_words, in_report_order, interval_words, size_words, value_words
 from fabricbench.statistics.order import median_interval
 from fabricbench.table import Table, table
@@ -187,33 +186,21 @@ def _rows(one: OneWay) -> list[dict[str, Any]]:
 
 def _panel(findings: Findings, layer: Layer, fabric: str, group: list[OneWay], ends: list[float]) -> Panel:
     """Return a panel; `ends` are those of all panels, which share their axis."""
-    rows = [row for one in group for row in _rows(one)]
-    labels = list(dict.fromkeys(row["label"] for row in rows))
-    x: Spec = {
-        "field": "value",
-        "type": "quantitative",
-        "scale": {"domain": [min(0.0, *ends), 1.05 * max(ends)], "nice": False},
-        "axis": {"labelExpr": TIME_LABELS, "title": "one-way latency", "tickCount": 4, "labelOverlap": "greedy"},
-    }
-    y: Spec = {"field": "label", "type": "nominal", "sort": labels, "title": None, "axis": {"grid": False}}
-    hint = tooltip(
-        "direction", "fabric", "latency", "clocks within", "half the round trip", "forth + back", "round trip"
+    return bar_panel(
+        findings,
+        layer,
+        fabric,
+        [row for one in group for row in _rows(one)],
+        tooltip("direction", "fabric", "latency", "clocks within", "half the round trip", "forth + back", "round trip"),
+        x={
+            "scale": {"domain": [min(0.0, *ends), 1.05 * max(ends)]},
+            "axis": {"labelExpr": TIME_LABELS, "title": "one-way latency"},
+        },
+        y_axis={},
+        expected="half",
+        row_height=ROW_HEIGHT,
+        tick_size=16,
     )
-    layers = [
-        mark(
-            "bar",
-            {"y": y, "x": {**x, "stack": None}, "color": colour_channel(findings), "tooltip": hint},
-            opacity=0.9,
-            height={"band": 0.6},
-        ),
-        mark(
-            "rule", {"y": y, "x": {**x, "field": "low"}, "x2": {"field": "high"}}, keep=[HAS_INTERVAL], strokeWidth=1.5
-        ),
-        mark("tick", {"y": y, "x": {**x, "field": "half"}, "tooltip": hint}, thickness=2, size=16),
-    ]
-    spec: Spec = {"data": {"values": rows}, "layer": layers}
-    tags = {"layer": layer.value, "left": fabric, "right": fabric}
-    return Panel(f"{layer.value}, {fabric}", spec, tags, height=ROW_HEIGHT * len(labels) + 6)
 
 
 CHAPTER = Chapter(

@@ -24,16 +24,15 @@ from fabricbench.published.studies import study
 from fabricbench.record.port_counters import PortEvent, event_words
 from fabricbench.report.drawing.axes import (
     CHOSEN,
-    HAS_INTERVAL,
     colour_channel,
     connection,
     plotted_size,
     reader_params,
-    shape_channel,
     size_channel,
     value_channel,
 )
 from fabricbench.report.drawing.figure import Figure, Panel, Spec, interval_note, mark, origin_note, sentences, tooltip
+from fabricbench.report.drawing.intervals import interval_points
 from fabricbench.report.tables import outcome_columns, undecided_rows
 from fabricbench.report.words import (
     NOTHING,
@@ -430,22 +429,11 @@ def _panel(
     ends = [end for row in every for end in (row.value.value, row.value.low, row.value.high) if end]
     x, y = size_channel([row.message_bytes for row in every]), value_channel(metric, ends)
     shared = {"x": x, "color": colour_channel(findings, has_legend=not is_interactive)}
-    point = {
-        **shared,
-        "y": y,
-        "shape": shape_channel(findings, has_legend=not is_interactive),
-        "tooltip": tooltip("fabric", "message", "median", "ports", "launches"),
-    }
+    hint = tooltip("fabric", "message", "median", "ports", "launches")
     sizes = len({row.message_bytes for row in group})
     layers = [
         mark("line", {**shared, "y": y}, keep=[CHOSEN], **connection(sizes)),
-        mark(
-            "rule",
-            {**shared, "y": {**y, "field": "low"}, "y2": {"field": "high"}},
-            keep=[CHOSEN, HAS_INTERVAL],
-            strokeWidth=2,
-        ),
-        mark("point", point, keep=[CHOSEN], filled=True, size=40, opacity=1),
+        *interval_points(findings, shared, "y", y, hint, has_legend=not is_interactive),
     ]
     spec: Spec = {"data": {"values": values}, "params": reader_params(findings), "layer": layers}
     return Panel(title, spec, {"layer": Layer.RDMA.value}, height=180)

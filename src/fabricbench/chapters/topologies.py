@@ -15,17 +15,16 @@ from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, Ro
 from fabricbench.model import Layer, Metric, Pattern
 from fabricbench.pattern_facts import Family
 from fabricbench.patterns import PATTERNS
-from fabricbench.report.drawing.axes import HAS_INTERVAL, colour_channel, rate_labels
+from fabricbench.report.drawing.axes import rate_labels
 from fabricbench.report.drawing.figure import (
     Figure,
     Panel,
-    Spec,
     interval_note,
-    mark,
     origin_note,
     sentences,
     tooltip,
 )
+from fabricbench.report.drawing.intervals import bar_panel
 from fabricbench.report.words import (
     NOTHING,
     PATTERN_WORDS,
@@ -215,39 +214,22 @@ def _row(one: Topology) -> dict[str, Any]:
 
 
 def _panel(findings: Findings, layer: Layer, fabric: str, group: list[Topology], longest: float) -> Panel:
-    rows = [_row(one) for one in group]
-    labels = list(dict.fromkeys(row["label"] for row in rows))
-    x: Spec = {
-        "field": "value",
-        "type": "quantitative",
-        "scale": {"domain": [0, 1.04 * longest], "nice": False},
-        "axis": {
-            "labelExpr": rate_labels(),
-            "title": "throughput of a channel",
-            "tickCount": 4,
-            "labelOverlap": "greedy",
+    return bar_panel(
+        findings,
+        layer,
+        fabric,
+        [_row(one) for one in group],
+        tooltip("pattern", "fabric", "a channel", "all channels", "arithmetic", "of arithmetic", "fairness"),
+        x={
+            "scale": {"domain": [0, 1.04 * longest]},
+            "axis": {"labelExpr": rate_labels(), "title": "throughput of a channel"},
         },
-    }
-    y: Spec = {
-        "field": "label",
-        "type": "nominal",
-        "sort": labels,
-        "title": None,
-        "axis": {"grid": False, "labelLimit": 190, "minExtent": LABEL_EXTENT},
-    }
-    hint = tooltip("pattern", "fabric", "a channel", "all channels", "arithmetic", "of arithmetic", "fairness")
-    colour = colour_channel(findings)
-    bar = {"y": y, "x": {**x, "stack": None}, "color": colour, "tooltip": hint}
-    span = {"y": y, "x": {**x, "field": "low"}, "x2": {"field": "high"}}
-    predicted = {"y": y, "x": {**x, "field": "predicted"}, "tooltip": hint}
-    layers = [
-        mark("bar", bar, opacity=0.9, height={"band": 0.6}),
-        mark("rule", span, keep=[HAS_INTERVAL], strokeWidth=1.5),
-        mark("tick", predicted, keep=["isValid(datum.predicted)"], thickness=2, size=TICK_SIZE),
-    ]
-    spec: Spec = {"data": {"values": rows}, "layer": layers}
-    tags = {"layer": layer.value, "left": fabric, "right": fabric}
-    return Panel(f"{layer.value}, {fabric}", spec, tags, height=ROW_HEIGHT * len(labels) + 6)
+        y_axis={"labelLimit": 190, "minExtent": LABEL_EXTENT},
+        expected="predicted",
+        row_height=ROW_HEIGHT,
+        tick_size=TICK_SIZE,
+        keep=["isValid(datum.predicted)"],
+    )
 
 
 CHAPTER = Chapter(

@@ -62,22 +62,7 @@ def summary_frame(run: Run, probabilities: Sequence[float] = SUMMARY_PROBABILITI
     named = ["fabric", *CELL_NAMES]
     key = [*named, "figure"]
     cells = run.cells().with_columns(figure=pl.col("parameters").str.json_path_match("$.figure"))
-    quantiles = run.launch_quantiles(probabilities).filter("is_valid")
-    quantiles = quantiles.join(cells.select("launch_id", "cell", "figure"), on=["launch_id", "cell"], how="left")
-    spread = quantiles.group_by(key).agg(
-        pl.len().alias("launches"),
-        pl.col("n").sum().alias("samples"),
-        pl.col("launch_value").median().alias("median"),
-        pl.when(IS_TIME.first())
-        .then((pl.col("mean") * pl.col("n")).sum() / pl.col("n").sum())
-        .when(IS_WORK.first())
-        .then(pl.col("n").sum() / (pl.col("n") / pl.col("mean")).sum())
-        .otherwise(total_rate(pl.col("total_bytes").sum(), pl.col("total_time_ns").sum()))
-        .alias("mean"),
-        pl.col("minimum").min(),
-        pl.col("maximum").max(),
-        *(pl.col(quantile_name(p)).median() for p in probabilities),
-    )
+    spread = _spread(run, cells, key, probabilities)
     counted = (
         cells.filter("is_valid")
         .with_columns(unit=unit_name())
@@ -121,6 +106,26 @@ def summary_frame(run: Run, probabilities: Sequence[float] = SUMMARY_PROBABILITI
             "origin",
             "proof",
         )
+    )
+
+
+def _spread(run: Run, cells: pl.DataFrame, key: list[str], probabilities: Sequence[float]) -> pl.DataFrame:
+    """Return what the launches of each fabric and cell have in common, a row for each `key`."""
+    quantiles = run.launch_quantiles(probabilities).filter("is_valid")
+    quantiles = quantiles.join(cells.select("launch_id", "cell", "figure"), on=["launch_id", "cell"], how="left")
+    return quantiles.group_by(key).agg(
+        pl.len().alias("launches"),
+        pl.col("n").sum().alias("samples"),
+        pl.col("launch_value").median().alias("median"),
+        pl.when(IS_TIME.first())
+        .then((pl.col("mean") * pl.col("n")).sum() / pl.col("n").sum())
+        .when(IS_WORK.first())
+        .then(pl.col("n").sum() / (pl.col("n") / pl.col("mean")).sum())
+        .otherwise(total_rate(pl.col("total_bytes").sum(), pl.col("total_time_ns").sum()))
+        .alias("mean"),
+        pl.col("minimum").min(),
+        pl.col("maximum").max(),
+        *(pl.col(quantile_name(p)).median() for p in probabilities),
     )
 
 

@@ -34,6 +34,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from typer.testing import CliRunner
 
 from fabricbench.analysis import grading
+from fabricbench.analysis import headline as first_screen
 from fabricbench.analysis.effects import LEADING_SHARE
 from fabricbench.analysis.findings import Grade, Headline, Verdict
 from fabricbench.cli import app
@@ -136,13 +137,19 @@ def _asked(
 
 
 def _scale(constant: str, factor: float) -> None:
-    """Make a constant so many times as large: how far a mean may be off, or the widest distance from one half of BETWEEN."""
+    """Make a constant so many times as large: of BETWEEN its distances from a half, of TIMES_OF_DEAD what is beside one launch."""
     if constant == "DEPENDENT_REACH":
         grading.DEPENDENT_REACH *= factor
+        grading.DEPENDENT_REACH_OF_HALF *= factor
+    elif constant == "UNTESTED_CORRELATION":
+        grading.UNTESTED_CORRELATION *= factor
+        first_screen.UNTESTED_CORRELATION *= factor  # type: ignore[attr-defined]
+    elif constant == "TIMES_OF_DEAD":
+        grading.TIMES_OF_DEAD = 1.0 + factor * (grading.TIMES_OF_DEAD - 1.0)  # type: ignore[attr-defined]
     elif constant == "BETWEEN":
         skew.BETWEEN = (0.5 - factor * (0.5 - skew.BETWEEN[0]), 0.5 + factor * (skew.BETWEEN[1] - 0.5))
     else:
-        raise SystemExit(f"{constant}: DEPENDENT_REACH or BETWEEN")
+        raise SystemExit(f"{constant}: DEPENDENT_REACH, UNTESTED_CORRELATION, TIMES_OF_DEAD or BETWEEN")
 
 
 def _measure(jobs: Sequence[Job], results: Path, found: dict[Job, Counter[str]], workers: int) -> None:

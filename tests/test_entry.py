@@ -195,7 +195,7 @@ def test_one_means_a_failed_gate_and_nothing_else(
     def fail(*_: object) -> None:
         raise raised
 
-    monkeypatch.setattr("fabricbench.record.past_runs.past_runs", fail)
+    monkeypatch.setattr("fabricbench.cli.runs.past_runs", fail)
     monkeypatch.setattr(sys, "argv", ["fabricbench", "runs", str(tmp_path)])
     with pytest.raises(SystemExit) as end:
         cli.main()

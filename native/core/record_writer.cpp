@@ -266,14 +266,22 @@ void RecordWriter::write_end(const PlanProbe& probe, const CellReport& report) {
              {"missed", report.findings.missed.size()},
              {"values", report.findings.values},
              {"interfaces", report.interfaces}});
-  if (!report.other_hosts.empty()) line["other_hosts"] = report.other_hosts;
   if (!report.port_state.empty()) line["port_state"] = report.port_state;
   if (!report.rdma.empty()) line["rdma"] = nlohmann::json(report.rdma);
   if (report.span) {
     line["begin_unix_ns"] = report.span->begin_unix_ns;
     line["end_unix_ns"] = report.span->end_unix_ns;
   }
-  file_.add(line);
+  if (report.other_hosts.empty()) return file_.add(line);
+  // Of very many hosts: a tree of all of them would take longer to build than to write.
+  std::string text = line.dump();
+  text.pop_back();
+  text += R"(,"other_hosts":{)";
+  for (const auto& [host, traffic] : report.other_hosts) {
+    text.append(Line(host).dump()).append(1, ':').append(Line(traffic).dump()).append(1, ',');
+  }
+  text.back() = '}';
+  file_.add_text(text += "}\n");
 }
 
 void RecordWriter::write_failed(const PlanProbe& probe, const CellFailure& failure, const CellReport& report) {

@@ -46,6 +46,88 @@ PhaseSamples take_samples(std::string_view& payload) {
   return samples;
 }
 
+/// A series as the differences between neighbours, seven bits a byte, the lowest first (LEB128), those below 0 in odd
+/// numbers: channels of very many ranks are most of what rank 0's link carries, and neighbours resemble each other.
+template <class Value>
+void append_series(std::string& payload, const std::vector<Value>& values) {
+  constexpr std::uint64_t more = 0x80;
+  std::string bytes;
+  bytes.reserve(values.size() * 3);
+  std::uint64_t before = 0;
+  for (const Value value : values) {
+    const std::uint64_t difference = static_cast<std::uint64_t>(value) - before;
+    before = static_cast<std::uint64_t>(value);
+    const bool is_below = static_cast<std::int64_t>(difference) < 0;
+    std::uint64_t left = is_below ? ~(difference << 1U) : difference << 1U;
+    for (; left >= more; left >>= 7U) bytes += static_cast<char>(left | more);
+    bytes += static_cast<char>(left);
+  }
+  append_part(payload, bytes);
+}
+template <class Value>
+std::vector<Value> take_series(std::string_view& payload) {
+  constexpr std::uint64_t more = 0x80;
+  constexpr unsigned last_shift = 63;
+  const std::string_view bytes = take_part(payload);
+  std::vector<Value> values;
+  std::uint64_t before = 0;
+  std::uint64_t number = 0;
+  unsigned shift = 0;
+  for (const char byte : bytes) {
+    const auto bits = static_cast<std::uint8_t>(byte);
+    if (shift > last_shift) throw ControlError("a number of a series has more than 64 bits");
+    number |= (bits & (more - 1)) << shift;
+    shift += 7;
+    if ((bits & more) != 0) continue;
+    before += (number & 1U) != 0 ? ~(number >> 1U) : number >> 1U;
+    values.push_back(static_cast<Value>(before));
+    number = 0;
+    shift = 0;
+  }
+  if (shift != 0) throw ControlError("a series ends within a number");
+  return values;
+}
+
+void append_traffic(std::string& payload, const Traffic& traffic) {
+  append_values(payload, std::vector<std::uint64_t>{traffic.size()});
+  for (const auto& [name, bytes] : traffic) {
+    append_part(payload, name);
+    append_values(payload, std::vector<std::uint64_t>{bytes.sent, bytes.received, bytes.is_counted ? 1U : 0U,
+                                                      bytes.above.size()});
+    for (const std::string& one : bytes.above) append_part(payload, one);
+  }
+}
+
+Traffic take_traffic(std::string_view& payload) {
+  Traffic traffic;
+  for (std::uint64_t left = take_values<std::uint64_t>(payload).at(0); left > 0; --left) {
+    InterfaceBytes& bytes = traffic[std::string(take_part(payload))];
+    const auto numbers = take_values<std::uint64_t>(payload);
+    bytes.sent = numbers.at(0);
+    bytes.received = numbers.at(1);
+    bytes.is_counted = numbers.at(2) != 0;
+    for (std::uint64_t above = numbers.at(3); above > 0; --above) bytes.above.emplace_back(take_part(payload));
+  }
+  return traffic;
+}
+
+void append_hosts(std::string& payload, const HostTraffic& hosts) {
+  append_values(payload, std::vector<std::uint64_t>{hosts.size()});
+  for (const auto& [host, traffic] : hosts) {
+    append_part(payload, host);
+    append_traffic(payload, traffic);
+  }
+}
+
+HostTraffic take_hosts(std::string_view& payload) {
+  HostTraffic hosts;
+  for (std::uint64_t left = take_values<std::uint64_t>(payload).at(0); left > 0; --left) {
+    std::string host(take_part(payload));
+    hosts.emplace_hint(hosts.end(), std::move(host), take_traffic(payload));
+  }
+  return hosts;
+}
+
 /// What of a channel is not its series, as numbers: a launch of very many ranks has several of each.
 using ChannelHead = std::array<std::uint64_t, 7>;
 
@@ -63,8 +145,8 @@ void append_channels(std::string& payload, const std::vector<ChannelReport>& cha
   append_values(payload, std::vector<std::uint64_t>{channels.size()});
   for (const ChannelReport& channel : channels) {
     append_values(payload, std::vector<ChannelHead>{head_of(channel)});
-    append_values(payload, channel.time_ns);
-    append_values(payload, channel.bytes);
+    append_series(payload, channel.time_ns);
+    append_series(payload, channel.bytes);
   }
 }
 
@@ -82,8 +164,8 @@ std::vector<ChannelReport> take_channels(std::string_view& payload) {
     channel.quantity = static_cast<Quantity>(quantity);
     channel.sent = sent;
     channel.lost = lost;
-    channel.time_ns = take_values<std::int64_t>(payload);
-    channel.bytes = take_values<std::uint64_t>(payload);
+    channel.time_ns = take_series<std::int64_t>(payload);
+    channel.bytes = take_series<std::uint64_t>(payload);
   }
   return channels;
 }
@@ -183,13 +265,13 @@ std::string CellReport::pack() const {
                             {counters.sent, counters.lost, counters.reordered, counters.duplicated, counters.corrupted,
                              counters.verified}},
                            {"receive", name_of(receive)},
-                           {"interfaces", interfaces},
-                           {"other_hosts", other_hosts},
                            {"port_state", port_state},
                            {"rdma", rdma},
                            {"span", span ? json{span->begin_unix_ns, span->end_unix_ns} : json()},
                            {"has_parts", has_parts},
                        }));
+  append_traffic(payload, interfaces);
+  append_hosts(payload, other_hosts);
   append_samples(payload, warmup);
   append_samples(payload, measured);
   append_findings(payload, findings);
@@ -210,12 +292,12 @@ CellReport CellReport::unpack(std::string_view payload) {
   const json& counted = value.at("counters");
   report.counters = {counted.at(0), counted.at(1), counted.at(2), counted.at(3), counted.at(4), counted.at(5)};
   report.receive = word_from<Receive>(value.at("receive"));
-  report.interfaces = value.at("interfaces").get<Traffic>();
-  report.other_hosts = value.at("other_hosts").get<HostTraffic>();
   report.port_state = value.at("port_state").get<PortStates>();
   report.rdma = value.at("rdma").get<std::vector<RdmaAttachment>>();
   if (const json& span = value.at("span"); !span.is_null()) report.span = {span.at(0), span.at(1)};
   report.has_parts = value.at("has_parts");
+  report.interfaces = take_traffic(payload);
+  report.other_hosts = take_hosts(payload);
   report.warmup = take_samples(payload);
   report.measured = take_samples(payload);
   report.findings = take_findings(payload);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "core/clock_sync.hpp"
 #include "core/control.hpp"
@@ -136,8 +137,8 @@ CellParts sample() {
   ChannelReport channel;
   channel.destination = 1;
   channel.quantity = Quantity::one_way;
-  channel.time_ns = {-1, 2};
-  channel.bytes = {64};
+  channel.time_ns = {-1, 2, std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()};
+  channel.bytes = {64, std::numeric_limits<std::uint64_t>::max(), 0};
   return {.warmup = {.time_ns = {1}, .bytes = {}},
           .measured = {.time_ns = {2, 3}, .bytes = {64, 32}},
           .channels = {channel},
@@ -152,7 +153,8 @@ CellMerge sample() {
   report.receive = Receive::polling;
   report.measured = {.time_ns = {5, 6}, .bytes = {7, 8}, .batches = {{1, -7}}};
   report.interfaces = {{"eth0", {.sent = 10, .received = 20}}};
-  report.other_hosts = {{"n1", {{"eth0", {.sent = 20, .received = 10}}}}};
+  report.other_hosts = {
+      {"n1", {{"eth0", {.sent = 20, .received = 10, .above = {"bond0", "vlan7"}, .is_counted = false}}}}};
   report.span = TimeSpan{.begin_unix_ns = 100, .end_unix_ns = 200};
   report.findings.missed = {1};
   report.findings.values = {{"overlap", 0.5}};

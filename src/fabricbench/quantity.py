@@ -188,7 +188,10 @@ MESSAGE_RATE_UNITS = (("Gmessage/s", 1e9), ("Mmessage/s", 1e6), ("kmessage/s", 1
 
 def _in_its_unit(value: float, digits: int, units: Sequence[tuple[str, float]]) -> Scaled:
     """Return a value in the largest unit that it reaches, else in the last."""
-    unit, scale = next((one for one in units if abs(value) >= one[1]), units[-1])
+    size = abs(value)
+    for unit, scale in units:  # noqa: B007 - the last, where it reaches none
+        if size >= scale:
+            break
     return Scaled(_significant(value / scale, digits), unit)
 
 

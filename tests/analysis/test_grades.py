@@ -14,6 +14,7 @@ from fabricbench.analysis.effects import Judge
 from fabricbench.analysis.evidence import evidence_of
 from fabricbench.analysis.findings import Doubt, Effect, Grade, Headline, Replication, Verdict
 from fabricbench.analysis.gate import GateVerdict, check_regressions
+from fabricbench.analysis.grading import Span
 from fabricbench.analysis.measured import CellMeasured, Side
 from fabricbench.cli.check_text import decides, limits
 from fabricbench.exchange.storing import import_run
@@ -138,6 +139,32 @@ def test_blocks_that_resemble_each_other_are_a_doubt_only_where_they_could_chang
     assert behind(screen(1.1, blocks=29)) == ""
 
 
+def test_one_block_far_off_makes_blocks_that_resemble_each_other_no_worse():
+    assert Span(0.6, 1.7, 0.1).reach == pytest.approx(0.4), "1.5 times the range would hide twice as fast"
+    assert Span(0.6, 0.9, 0.2).reach == pytest.approx(0.45), "ratios that wander fill their range"
+
+
+def test_few_blocks_that_do_not_exclude_a_correlation_are_doubtful_where_it_would_change_the_verdict():
+    def asked(seed: int, faster: float, blocks: int) -> bool:
+        noise = np.random.default_rng(seed).normal(0.0, 0.01, (2, 1, blocks)) + np.zeros((2, len(KEYS), blocks))
+        noise[1] -= np.log(faster)
+        rows = typical(first_screen(sides_of(KEYS, 10.0 + noise * SLOWER[:, np.newaxis], ("a", "b")))[0])
+        found = [
+            (effect.grade, doubt.consequence)
+            for effect in rows
+            for doubt in effect.doubts
+            if str(doubt).startswith(f"{blocks} blocks do not exclude that neighbouring ones resemble each other")
+        ]
+        assert all(grade is not Grade.CLEAR and lost is not Consequence.NOTHING for grade, lost in found)
+        return bool(found)
+
+    near = [asked(seed, 1.042, 12) for seed in range(20)]
+    assert any(near)
+    assert not all(near), "where the blocks exclude it nothing is asked"
+    assert not any(asked(seed, 1.1, 12) for seed in range(20))
+    assert not any(asked(seed, 1.042, 6) for seed in range(20)), "six cannot test it"
+
+
 def delayed_by(share: float) -> Judge:
     def judge(side: Side, _cell: CellMeasured, _is_tail: bool, _level: float | None) -> tuple[Doubt, ...]:
         return (Doubt.of("the switch held frames", delay_share=share),) if side.name == "a" else ()
@@ -168,6 +195,14 @@ def dead(starts: int, fabric: str) -> Judge:
         return (lost,) if side.name == fabric else ()
 
     return judge
+
+
+def test_a_start_that_died_counts_as_two_launches_where_the_slowest_is_hardly_slower():
+    few = [
+        screen(faster, blocks=18, noise=0.002, judge=dead(1, "b")) for faster in (1.03, 1.055, 1.15)
+    ]  # a 19th of log 2: 3.6 %
+    assert [grades(one) for one in few] == [{Grade.ALARM}, {Grade.DOUBTFUL}, {Grade.CLEAR}]
+    assert grades(screen(1.04, blocks=18, judge=dead(1, "a"))) == {Grade.CLEAR}
 
 
 def test_a_start_that_died_counts_as_the_slowest_of_its_fabric():

@@ -19,6 +19,7 @@ from fabricbench.record.store import Run, StoredLaunch
 from fabricbench.report.markdown import render as render_markdown
 from fabricbench.report.tables import ladder_table, summary_table
 from fabricbench.report.terminal import render_terminal
+from fabricbench.statistics.decision import Consequence
 from support.synthetic_run import Noise, SyntheticCell
 
 from .conftest import MakeRun
@@ -306,6 +307,27 @@ def test_a_launch_beyond_the_wire_is_named(make_run: MakeRun):
     assert {one.severity for one in told} == {Severity.WARNING}
     assert not any("b07-one" in one.subject for one in told)
     assert any("b00-one" in str(doubt) for doubt in findings.headline.effects[0].doubts)
+
+
+@pytest.mark.parametrize(("slower", "consequence"), [(13.3, Consequence.NOTHING), (1.02, Consequence.DIRECTION)])
+def test_launches_beyond_the_wire_weigh_by_what_they_would_leave_of_the_verdict(
+    make_run: MakeRun, slower: float, consequence: Consequence
+):
+    """A token bucket lets a burst through: that all of its launches are as much too fast changes nothing of 13.3 times."""
+    one, other = LIMIT, LIMIT / slower
+    cell = replace(streams(1.055)[0], drift=0.08, medians={"one": 1.055 * one, "other": 1.055 * other})
+    effect = analyse([make_run([cell], noise=Noise(launch=0.0005, sample=0.0005))]).headline.effects[0]
+    (doubt,) = (one for one in effect.doubts if "b00-one" in str(one))
+    assert doubt.consequence is consequence
+    if consequence is Consequence.NOTHING:
+        assert effect.grade is Grade.CLEAR
+        largest = effect.readings[0].launches[0]
+        assert largest is not None
+        assert doubt.numbers[-1].value == pytest.approx(effect.pairs[0].times ** -1 * one / largest, rel=1e-3)
+        assert f"({doubt.numbers[-1].written} times if all launches on one are off by as much)" in str(doubt)
+        assert str(doubt).endswith("; who is faster would be the same without it")
+    else:
+        assert effect.grade is Grade.ALARM
 
 
 @pytest.mark.parametrize(

@@ -199,7 +199,7 @@ def test_a_run_whose_plan_cannot_be_written_leaves_the_place_as_it_was(
     def full(*_: object) -> None:
         raise EnvironmentLacks("no space left on the disk")
 
-    monkeypatch.setattr("fabricbench.campaign.run_directory.replace_text", full)
+    monkeypatch.setattr("fabricbench.record.journal.replace_text", full)
     where = tmp_path / "runs/today"
     code, _, said = fabricbench("run", "quick", "--testbed", rack, "-o", where)
     assert (code, "no space left" in said, where.exists()) == (3, True, False)

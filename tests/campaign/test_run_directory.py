@@ -170,7 +170,7 @@ def test_what_a_run_left_that_died_before_its_plan_was_whole_is_no_run_and_is_be
     path = tmp_path / "run"
     stored = StoredPlan(campaign=QUICK, plan=plan_run(QUICK, testbed, seed=1), venue=Standing(given=testbed))
     with monkeypatch.context() as killed:
-        killed.setattr("fabricbench.campaign.run_directory.replace_text", lambda *_: None)
+        killed.setattr("fabricbench.record.journal.replace_text", lambda *_: None)
         path.mkdir()
         RunDirectory(path).write_plan(stored)
     if is_half:

@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 
 from fabricbench.campaign import preflight as campaign_preflight
-from fabricbench.campaign import run as campaign_run
 from fabricbench.campaign.failure import LaunchesFailed
 from fabricbench.campaign.preparing import prepare
 from fabricbench.campaign.run_directory import RunDirectory, StoredPlan
+from fabricbench.cli import doctor as cli_doctor
 from fabricbench.cli import explain as cli_explain
 from fabricbench.cli import map as cli_map
+from fabricbench.cli import resume as cli_resume
 from fabricbench.cli import run as cli_run
-from fabricbench.cli import testbed_check
+from fabricbench.cli import testbed as cli_testbed
 from fabricbench.cli.testbed_check import CheckedTestbed, Clocks
 from fabricbench.errors import EnvironmentLacks, Interrupted, RunIncomplete
 from fabricbench.model import Layer, Pattern
@@ -76,7 +77,7 @@ class Place:
             if ends is not None:
                 raise ends
 
-        self.patch.setattr(campaign_run, "start_run", start_run)
+        self.patch.setattr(cli_run, "start_run", start_run)
         return self.code("run", self.campaign, "--testbed", self.testbed, "-o", self.run)
 
     def resuming(self, ends: BaseException | None = None) -> int:
@@ -86,7 +87,7 @@ class Place:
             if ends is not None:
                 raise ends
 
-        self.patch.setattr(campaign_run, "resume_run", resume_run)
+        self.patch.setattr(cli_resume, "resume_run", resume_run)
         return self.code("resume", self.run)
 
     def gate(self, new: Run, old: Run | None = None, allowed: str = "20%") -> int:
@@ -113,8 +114,8 @@ class Place:
     def checking(self, *findings: Finding) -> int:
         """Call `testbed check`, which finds this."""
         found = CheckedTestbed(testbed="here", preflight=Preflight(), clocks=Clocks(), fabrics=(), findings=findings)
-        self.patch.setattr(testbed_check, "find_place", lambda _: None)
-        self.patch.setattr(testbed_check, "check_testbed", lambda *_: found)
+        self.patch.setattr(cli_testbed, "find_place", lambda _: None)
+        self.patch.setattr(cli_testbed, "check_testbed", lambda *_: found)
         return self.code("testbed", "check", self.testbed)
 
     def submitting(self, ends: BaseException) -> int:
@@ -203,7 +204,8 @@ def unknown_import(place: Place) -> int:
 def otherwise(place: Place, *arguments: object) -> int:
     """Call a command on nodes that are not as the testbed says."""
     found = Preflight(testbed="here", findings=(ERROR,))
-    place.patch.setattr(campaign_preflight, "examine_venue", lambda *_: found)
+    for module in (campaign_preflight, cli_doctor):
+        place.patch.setattr(module, "examine_venue", lambda *_: found)
     return place.code(*arguments, "--testbed", place.testbed)
 
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 
 import fabricbench.campaign.plan
 import fabricbench.campaign.venue
-import fabricbench.cli.run
+import fabricbench.cli.map
 from fabricbench.analysis.findings import NetworkMap
 from fabricbench.analysis.network_map import CONFIRMATION
 from fabricbench.campaign.preparing import Prepared
@@ -120,11 +120,9 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
         directories.append(directory)
         write(directory, slow_node=3 if len(directories) == 1 else None, seed=len(directories))
 
-    monkeypatch.setattr(fabricbench.cli.run, "measure", measure)
-    monkeypatch.setattr(
-        fabricbench.campaign.venue, "find_venue", lambda _where, _nodes: SimpleNamespace(testbed=lambda: BED)
-    )
-    monkeypatch.setattr(fabricbench.campaign.plan, "plan_run", lambda _campaign, _testbed, *, seed: seed)
+    monkeypatch.setattr(fabricbench.cli.map, "measure", measure)
+    monkeypatch.setattr(fabricbench.cli.map, "find_venue", lambda _where, _nodes: SimpleNamespace(testbed=lambda: BED))
+    monkeypatch.setattr(fabricbench.cli.map, "plan_run", lambda _campaign, _testbed, *, seed: seed)
     return directories
 
 

@@ -8,15 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import typer
 
 from fabricbench.analysis import analyse
 from fabricbench.analysis.findings import Findings
 from fabricbench.campaign.plan import extend_plan, plan_run
 from fabricbench.campaign.presets import preset
 from fabricbench.campaign.venue import find_venue
-from fabricbench.cli import app
-from fabricbench.cli.arguments import SIDES, spread
+from fabricbench.cli.commands import command as load_command
+from fabricbench.cli.several_runs import SIDES, spread
 from fabricbench.model import Layer, Pattern
 from fabricbench.record.manifest import Extension, NodeLoss, write_manifest
 from fabricbench.record.store import Run
@@ -50,11 +49,8 @@ def commands(findings: Findings) -> list[list[str]]:
 
 def parsed(command: list[str]) -> dict[str, object]:
     """Return the options of a command as the command line reads them; fails where it would refuse them."""
-    group = typer.main.get_command(app)
-    assert isinstance(group, typer.core.TyperGroup)
     _, verb, *arguments = command
-    known = group.commands[verb]
-    with known.make_context(verb, spread(arguments, SIDES)) as context:
+    with load_command(verb).make_context(verb, spread(arguments, SIDES)) as context:
         return dict(context.params)
 
 

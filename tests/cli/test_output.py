@@ -123,7 +123,7 @@ def test_a_report_beside_a_run_whose_folder_may_not_be_written_to_is_told_before
 ):
     run = exported_run(tmp_path / "run").path
     monkeypatch.setattr(os, "access", lambda _, mode: not mode & os.W_OK)
-    monkeypatch.setattr("fabricbench.analysis.analyse", pytest.fail)
+    monkeypatch.setattr("fabricbench.cli.report.analyse", pytest.fail)
     code, _, err = fabricbench("report", run)
     assert code == 3, err
     assert "dossier.html cannot be written: Permission denied" in err

@@ -10,9 +10,9 @@ import pytest
 from tests.analysis.test_applications import application_run
 
 from fabricbench.analysis.gate import check_regressions
-from fabricbench.campaign import run as running
-from fabricbench.cli.arguments import spread
+from fabricbench.cli import check as running
 from fabricbench.cli.check import blocks_to_add
+from fabricbench.cli.several_runs import spread
 from fabricbench.model import Layer, Pattern
 from fabricbench.record.manifest import Extension
 from fabricbench.record.store import Run, write_manifest

@@ -26,6 +26,7 @@ from fabricbench.exchange.storing import import_run
 from fabricbench.model import Layer, Pattern
 from fabricbench.record import lock
 from fabricbench.record.provenance import Origin, Proof
+from fabricbench.record.run_writer import RunWriter
 from fabricbench.record.store import Run
 from fabricbench.record.verification import RunVerdict, verify
 from support.calling import Call
@@ -293,7 +294,7 @@ def test_an_import_that_fails_while_it_writes_leaves_nothing(
 
     if is_there:
         (tmp_path / "runs/run").mkdir(parents=True)
-    monkeypatch.setattr(storing, "write_manifest", full)
+    monkeypatch.setattr(RunWriter, "write_manifest", full)
     with pytest.raises(EnvironmentLacks, match="no space left") as raised:
         import_run(tmp_path / "runs/run", {"ib": texts(tmp_path, LATENCY, 1.0)})
     assert raised.value.hint == "free some space and repeat the command: nothing was imported"
@@ -335,16 +336,16 @@ def test_an_import_into_a_folder_that_another_writes_is_refused_and_takes_nothin
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     first, second = texts(tmp_path, LATENCY, 1.0, 2.0)
-    write, find = storing.write_manifest, storing._check_empty
+    write, find = RunWriter.write_manifest, storing.check_empty
 
     def write_while_another_imports(*arguments: Any) -> None:
-        monkeypatch.setattr(storing, "_check_empty", lambda _: None)  # it had looked before there was anything
+        monkeypatch.setattr(storing, "check_empty", lambda _: None)  # it had looked before there was anything
         with pytest.raises(UsageError, match="another fabricbench is running"):
             import_run(tmp_path / "run", {"ib": [second]})
-        monkeypatch.setattr(storing, "_check_empty", find)
+        monkeypatch.setattr(storing, "check_empty", find)
         write(*arguments)
 
-    monkeypatch.setattr(storing, "write_manifest", write_while_another_imports)
+    monkeypatch.setattr(RunWriter, "write_manifest", write_while_another_imports)
     import_run(tmp_path / "run", {"ib": [first]})
     assert verify(tmp_path / "run").verdict is RunVerdict.WHOLE
 

@@ -12,9 +12,10 @@ import pytest
 from fabricbench.launch import guard
 from fabricbench.launch.local import LocalLauncher
 from fabricbench.launch.mpi import find_starter
-from fabricbench.launch.starting import PRELOAD, loopback_library
+from fabricbench.launch.starting import loopback_library
 from fabricbench.launch.watch import run_watched
 from fabricbench.model import Layer
+from fabricbench.preload import PRELOAD
 from fabricbench.testbed.model import Fabric
 
 MEMORY = Fabric(name="memory", layers=(Layer.MPI,))

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-import fabricbench.analysis
+import fabricbench.cli.report
 from fabricbench.cli import app
 from fabricbench.errors import FabricbenchError, UsageError
 from fabricbench.record.store import Run
@@ -40,7 +40,7 @@ def faked_analysis(monkeypatch: pytest.MonkeyPatch) -> None:
         CALLS.append({"runs": [run.path for run in runs], "baseline": baseline} | known)
         return small_findings()
 
-    monkeypatch.setattr(fabricbench.analysis, "analyse", analyse, raising=False)
+    monkeypatch.setattr(fabricbench.cli.report, "analyse", analyse)
     monkeypatch.setattr(Run, "open", lambda path: SimpleNamespace(path=path))
 
 

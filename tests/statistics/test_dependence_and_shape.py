@@ -7,7 +7,13 @@ import pytest
 from scipy import stats
 from scipy.stats import binom
 
-from fabricbench.statistics.dependence import effective_samples, pooled_lag_one, side_autocorrelation, trend
+from fabricbench.statistics.dependence import (
+    effective_samples,
+    pooled_lag_one,
+    side_autocorrelation,
+    times_wider,
+    trend,
+)
 from fabricbench.statistics.skew import has_two_modes, log_edges
 
 
@@ -96,6 +102,18 @@ def test_lag_one_finds_launches_that_resemble_the_one_before():
     assert found is not None
     assert found.p_value < 0.01
     assert 0.4 < found.autocorrelation < 1.0
+
+
+def test_the_largest_correlation_of_independent_launches_is_exceeded_once_in_ten_times():
+    random = np.random.default_rng(13)
+    found = [pooled_lag_one(random.normal(size=(4, 12))) for _ in range(400)]
+    exceeded = sum(one is not None and one.most < 0.0 for one in found)
+    assert 0.001 < binom.cdf(exceeded, 400, 0.1) < 0.999
+
+
+def test_the_interval_of_a_mean_is_as_much_wider_as_an_autoregression_asks_for():
+    assert times_wider(0.0) == 1.0
+    assert times_wider(0.6) == pytest.approx(2.0)
 
 
 def test_lag_one_of_few_launches_counts_every_order_and_of_too_few_says_nothing():

@@ -20,16 +20,17 @@ WRONG = 0.05
 """Of campaigns with a clear row that is wrong."""
 CLEAR = 0.97
 """Of campaigns in which a fabric is twice as fast, in every block."""
-NOT_HELD = {"a quarter of b's starts died": 0.1, "correlation .3": 0.13, "correlation .6": 0.3, "correlation .9": 0.7}
-"""Rates of wrong campaigns that are larger than promised, and told (docs/statistics.md)."""
+NOT_HELD = {("correlation .3", 6): 0.12, ("correlation .6", 6): 0.26, ("correlation .6", 12): 0.12}
+NOT_HELD |= {("correlation .9", 6): 0.71, ("correlation .9", 12): 0.22}
+"""Rates of wrong campaigns that are larger than promised, by the number of blocks, and told (docs/statistics.md)."""
 UNCLEAR = ("starts died", "runs, days", "imports", "launches before", "launches after", "2 days, 5 %", "2 days, 2 %")
 """Noises in which twice as fast need not be clear: something was not repeated, or too seldom."""
 
 
 @pytest.mark.parametrize("noise", NOISES)
 def test_a_clear_row_is_rarely_wrong(noise: str):
-    most = binom.isf(RARE, CAMPAIGNS, NOT_HELD.get(noise, WRONG))
     for blocks in BLOCKS:
+        most = binom.isf(RARE, CAMPAIGNS, NOT_HELD.get((noise, blocks), WRONG))
         random = np.random.default_rng([20261127, blocks])
         for truth in (1.0, 1.019):
             wrong = sum(run_campaign(random, noise, blocks, truth).is_wrong for _ in range(CAMPAIGNS))

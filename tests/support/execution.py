@@ -14,7 +14,7 @@ from fabricbench.campaign.run_directory import RunDirectory
 from fabricbench.campaign.specification import Campaign, Experiment
 from fabricbench.record.integrity import MANIFEST
 from fabricbench.record.journal import Journal, JournalEvent
-from fabricbench.record.manifest import Manifest, manifest_text, write_manifest
+from fabricbench.record.manifest import Manifest, manifest_text
 from fabricbench.testbed.model import Testbed
 from support.fake_launcher import FAKE_PROBE, FakeLauncher
 
@@ -47,8 +47,7 @@ class Setting:
 
     def write_manifest(self) -> None:
         manifest = Manifest(campaign_name="tiny", testbed=self.testbed, seed=5, planned=self.plan.launches)
-        Journal(self.directory.path).append_written(MANIFEST, manifest_text(manifest))
-        write_manifest(self.directory.path, manifest)
+        Journal(self.directory.path).write(MANIFEST, manifest_text(manifest))
 
     def of(self, kind: type) -> list[Event]:
         return [event for event in self.events if isinstance(event, kind)]

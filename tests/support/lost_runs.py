@@ -66,7 +66,7 @@ def write_journal(run: Run, failed: Sequence[str] = (), again: Sequence[str] = (
     """Write the journal of a run: launches that `failed` at both their starts, and those that were started `again`, as often."""
     path = run.path
     journal = Journal(path)
-    journal.append_written(MANIFEST, manifest_text(run.manifest))
+    journal.write(MANIFEST, manifest_text(run.manifest))
     for launch in run.manifest.planned:
         name = launch.launch_id
         fails = 2 if name in failed else again.count(name)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
 
 from fabricbench.analysis.caution import find_warnings
 from fabricbench.analysis.comparing import check_levels, compare_all, error_of_look
@@ -14,7 +15,10 @@ from fabricbench.analysis.evidence import bounded
 from fabricbench.analysis.fabrics import fabric_facts
 from fabricbench.analysis.findings import (
     MARKS,
+    CellSummary,
     Comparison,
+    Crossover,
+    FabricFacts,
     Findings,
     Grade,
     Headline,
@@ -28,7 +32,7 @@ from fabricbench.analysis.findings.doubts import Doubt, escaped, together, whole
 from fabricbench.analysis.findings.plot import NODES
 from fabricbench.analysis.headline import RUNS_OF_EACH, as_on_screen, next_steps, write_headline
 from fabricbench.analysis.hosts import quiet_words, system_words
-from fabricbench.analysis.instrument import doubt_of, impossible, impossible_launches, tolerated
+from fabricbench.analysis.instrument import Excess, doubt_of, impossible, impossible_launches, tolerated
 from fabricbench.analysis.ladder import build_ladder
 from fabricbench.analysis.lost_launches import changed_starts, doubt_of_losses, unequal_starts
 from fabricbench.analysis.material import Material
@@ -51,8 +55,9 @@ from fabricbench.model import Layer
 from fabricbench.quantity import count, enumeration, listed
 from fabricbench.record.account import account_of
 from fabricbench.record.decision_table import DecisionTable, decision_of
-from fabricbench.record.manifest import margin_of, may_grow
+from fabricbench.record.manifest import Manifest, margin_of, may_grow
 from fabricbench.record.provenance import marks_of
+from fabricbench.record.run_account import RunAccount
 from fabricbench.record.store import Run, StoredLaunch
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -104,8 +109,6 @@ def analyse(
     )
     cells = as_on_screen(cells, verdicts)
     distributions = [one for side in sides for cell in side.cells.values() if (one := distribution(side, cell))]
-    manifest = every_run[0].manifest
-    weights = decision or decision_of(manifest)
     material = Material(
         sides,
         pairings,
@@ -116,108 +119,161 @@ def analyse(
         confidence,
         level,
         reference=reference,
-        decision=weights,
+        decision=decision or decision_of(every_run[0].manifest),
         trend=None if history is None else trend_up_to(every_run, history, _leading(sides, ladder), confidence),
     )
-    accounts = tuple(account_of(run) for run in every_run)
-    split = len(before) or 1
-    origins = {launch.origin for side in sides for launch in side.launches}
-    found, paragraphs = find_all(material, is_measured=origins != {Origin.IMPORTED})
-    warnings = find_warnings(replace(material, maps=found.get(MAPS.name, ())))
-    launches = [launch for side in sides for launch in side.launches]
-    invalid = sum(len(side.invalid) for side in sides)
-    samples = sum(cell.pooled.size for side in sides for cell in side.cells.values())
-    blocks = (
-        len({block for side in sides for block in side.blocks})
-        if len(every_run) == 1
-        else max(len(side.blocks) for side in sides)
-    )
-    fabrics = tuple(fabric_facts(side, letters_of(index)) for index, side in enumerate(sides))
-    marks = marks_of((one.name, one.mark) for one in fabrics)
-    busy = quiet_words([run.manifest for run in every_run])
-    return Findings(
-        title=_title(sides, pairings),
-        run_directories=tuple(str(run.path) for run in every_run),
-        campaign=manifest.campaign_name,
-        testbed=manifest.testbed.name,
-        started=manifest.created.isoformat(timespec="seconds"),
-        is_dated_by_import=manifest.is_dated_by_import,
-        seconds_measured=sum(_seconds(launch) for launch in launches),
-        blocks=blocks,
-        launches=len(launches) + invalid,
-        launches_invalid=invalid,
-        samples=samples,
-        confidence=confidence,
-        margin=margin,
-        is_emulated=any(side.fabric.is_emulated for side in sides),
-        fabrics=fabrics,
-        accounts=accounts,
-        unequal_starts=changed_starts(accounts[:split], accounts[split:], confidence)
-        if is_change
-        else unequal_starts(accounts, confidence),
-        headline=headline.model_copy(
-            update={
-                "next_steps": next_steps(
-                    cells,
-                    curves,
-                    crossovers,
-                    margin,
-                    run_directory=None if origins == {Origin.IMPORTED} else every_run[0].path,
-                    blocks=max((launch.block + 1 for launch in manifest.planned), default=blocks),
-                    may_grow=partial(may_grow, manifest),
-                    not_quiet=_not_quiet(headline, busy),
-                    beyond_wire=_beyond_wire(sides),
-                    around_anomaly=sizes_to_measure(found.get(ANOMALIES, ())),
-                    has_workload=any(key.workload is not None for side in sides for key in side.cells)
-                    or not any(Layer.MPI in one.layers for one in manifest.testbed.fabrics),
-                    has_prices=weights is not None or len(every_run) > 1 or len(sides) < 2,
-                    runs_to_give=None if is_change or len(every_run) == 1 else RUNS_OF_EACH,
-                    testbed=testbed_arguments(manifest),
-                ),
-                "evidence": bounded(
-                    headline.evidence,
-                    marks,
-                    len(sides),
-                    is_busy=bool(busy),
-                    nodes={side.name: side.traits[NODES] for side in sides if side.traits and not side.factors},
-                ),
-                "where": leading_sentence(
-                    found.get(DIFFERENCES, ()), (one.key for one in headline.effects if one.grade is Grade.CLEAR)
-                ),
-                "system": system_words([run.manifest for run in every_run] if configurations else [manifest]),
-                **reproduction(every_run, is_brief=bool(configurations)),
-                "conditions": _conditions(
-                    sides,
-                    pairings,
-                    len(launches),
-                    samples,
-                    margin,
-                    confidence,
-                    marks,
-                    order_words,
-                ),
-            }
-        ),
+    found, paragraphs = find_all(material, is_measured=_origins(sides) != {Origin.IMPORTED})
+    analysed = _Analysed(every_run, material, curves, crossovers, found, is_change, bool(configurations))
+    return analysed.findings(
+        headline=analysed.completed(headline, order_words),
+        accounts=tuple(account_of(run) for run in every_run),
+        runs_before=len(before) or 1,
         summaries=tuple(summaries),
-        cells=tuple(cells),
-        curves=tuple(curves),
-        crossovers=tuple(crossovers),
-        ladder=tuple(ladder),
-        distributions=tuple(distributions),
-        warnings=tuple(warnings),
-        method=method(
-            margin,
-            confidence,
-            replications=list(dict.fromkeys(one.replication for one in pairings)),
-            seed=manifest.seed,
-            more=paragraphs,
-            origins=origins,
-            lost_nodes={node for run in every_run for loss in run.manifest.losses for node in loss.reasons},
-            pause=pause_of(manifest),
-        ),
-        inventory=manifest.inventory,
-        chapters=found,
+        paragraphs=paragraphs,
     )
+
+
+def _origins(sides: Sequence[Side]) -> set[Origin]:
+    return {launch.origin for side in sides for launch in side.launches}
+
+
+@dataclass(frozen=True)
+class _Analysed:
+    """What was found of which runs: what findings are put together from. Of a change some of the `runs` were before it."""
+
+    runs: Sequence[Run]
+    material: Material
+    curves: Sequence[Comparison]
+    crossovers: Sequence[Crossover]
+    chapters: Mapping[str, tuple[Any, ...]]
+    is_change: bool
+    has_configurations: bool
+
+    @property
+    def sides(self) -> Sequence[Side]:
+        return self.material.sides
+
+    @property
+    def manifest(self) -> Manifest:
+        return self.runs[0].manifest
+
+    @cached_property
+    def launches(self) -> list[StoredLaunch]:
+        """The launches that count."""
+        return [launch for side in self.sides for launch in side.launches]
+
+    @cached_property
+    def samples(self) -> int:
+        return sum(cell.pooled.size for side in self.sides for cell in side.cells.values())
+
+    @cached_property
+    def blocks(self) -> int:
+        """The blocks of a run; of several those of the fabric that has the most."""
+        of_sides = [side.blocks for side in self.sides]
+        return len(set().union(*of_sides)) if len(self.runs) == 1 else max(map(len, of_sides))
+
+    @cached_property
+    def fabrics(self) -> tuple[FabricFacts, ...]:
+        return tuple(fabric_facts(side, letters_of(index)) for index, side in enumerate(self.sides))
+
+    @cached_property
+    def marks(self) -> Mapping[Origin, Sequence[str]]:
+        return marks_of((one.name, one.mark) for one in self.fabrics)
+
+    def completed(self, headline: Headline, order_words: Sequence[str]) -> Headline:
+        """Return the headline with what it rests on, and with what to do next."""
+        material, busy = self.material, quiet_words([run.manifest for run in self.runs])
+        clear = (one.key for one in headline.effects if one.grade is Grade.CLEAR)
+        counts = len(self.launches), self.samples
+        added = {
+            "next_steps": self._next_steps(_not_quiet(headline, busy)),
+            "evidence": bounded(
+                headline.evidence,
+                self.marks,
+                len(self.sides),
+                is_busy=bool(busy),
+                nodes={side.name: side.traits[NODES] for side in self.sides if side.traits and not side.factors},
+            ),
+            "where": leading_sentence(self.chapters.get(DIFFERENCES, ()), clear),
+            "system": system_words([run.manifest for run in (self.runs if self.has_configurations else self.runs[:1])]),
+            **reproduction(self.runs, is_brief=self.has_configurations),
+            "conditions": _conditions(
+                self.sides, material.pairings, *counts, material.margin, material.confidence, self.marks, order_words
+            ),
+        }
+        return headline.model_copy(update=added)
+
+    def _next_steps(self, not_quiet: str) -> tuple[str, ...]:
+        has_mpi = any(Layer.MPI in one.layers for one in self.manifest.testbed.fabrics)
+        return next_steps(
+            self.material.cells,
+            self.curves,
+            self.crossovers,
+            self.material.margin,
+            run_directory=None if _origins(self.sides) == {Origin.IMPORTED} else self.runs[0].path,
+            blocks=max((launch.block + 1 for launch in self.manifest.planned), default=self.blocks),
+            may_grow=partial(may_grow, self.manifest),
+            not_quiet=not_quiet,
+            beyond_wire=_beyond_wire(self.sides),
+            around_anomaly=sizes_to_measure(self.chapters.get(ANOMALIES, ())),
+            has_workload=not has_mpi or any(key.workload is not None for side in self.sides for key in side.cells),
+            has_prices=self.material.decision is not None or len(self.runs) > 1 or len(self.sides) < 2,
+            runs_to_give=None if self.is_change or len(self.runs) == 1 else RUNS_OF_EACH,
+            testbed=testbed_arguments(self.manifest),
+        )
+
+    def findings(
+        self,
+        headline: Headline,
+        accounts: tuple[RunAccount, ...],
+        runs_before: int,
+        summaries: tuple[CellSummary, ...],
+        paragraphs: Sequence[str],
+    ) -> Findings:
+        """Return all of it; of a change the first accounts are those of the runs before."""
+        material, manifest = self.material, self.manifest
+        invalid = sum(len(side.invalid) for side in self.sides)
+        return Findings(
+            title=_title(self.sides, material.pairings),
+            run_directories=tuple(str(run.path) for run in self.runs),
+            campaign=manifest.campaign_name,
+            testbed=manifest.testbed.name,
+            started=manifest.created.isoformat(timespec="seconds"),
+            is_dated_by_import=manifest.is_dated_by_import,
+            seconds_measured=sum(map(_seconds, self.launches)),
+            blocks=self.blocks,
+            launches=len(self.launches) + invalid,
+            launches_invalid=invalid,
+            samples=self.samples,
+            confidence=material.confidence,
+            margin=material.margin,
+            is_emulated=any(side.fabric.is_emulated for side in self.sides),
+            fabrics=self.fabrics,
+            accounts=accounts,
+            unequal_starts=changed_starts(accounts[:runs_before], accounts[runs_before:], material.confidence)
+            if self.is_change
+            else unequal_starts(accounts, material.confidence),
+            headline=headline,
+            summaries=summaries,
+            cells=tuple(material.cells),
+            curves=tuple(self.curves),
+            crossovers=tuple(self.crossovers),
+            ladder=tuple(material.ladder),
+            distributions=tuple(material.distributions),
+            warnings=tuple(find_warnings(replace(material, maps=self.chapters.get(MAPS.name, ())))),
+            method=method(
+                material.margin,
+                material.confidence,
+                replications=list(dict.fromkeys(one.replication for one in material.pairings)),
+                seed=manifest.seed,
+                more=paragraphs,
+                origins=_origins(self.sides),
+                lost_nodes={node for run in self.runs for loss in run.manifest.losses for node in loss.reasons},
+                pause=pause_of(manifest),
+            ),
+            inventory=manifest.inventory,
+            chapters=self.chapters,
+        )
 
 
 def _leading(sides: Sequence[Side], ladder: Sequence[LadderStep]) -> Wanted:
@@ -307,14 +363,19 @@ def unknowns_of(side: Side, cell: CellMeasured) -> Iterator[Doubt]:
         )
 
 
-def _of_launches(beyond_it: Mapping[str, Doubt]) -> Doubt:
-    """Return what single launches show that cannot be, by their names; of several the range of what most of them show."""
-    first, *others = beyond_it.values()
+def _of_launches(beyond_it: Mapping[str, Excess]) -> Doubt:
+    """Return what single launches show that cannot be, by their names; of several the range of what most of them show.
+
+    What made one of them too good may be in all of that fabric, in part: by the largest excess each of them may be off.
+    """
+    first, *others = (one.doubt for one in beyond_it.values())
     names = named(list(beyond_it))
+    excess = max(one.share for one in beyond_it.values())
     if not others:
-        return Doubt(kind=f"{escaped(f'launch {names} shows')} {first.kind}", numbers=first.numbers)
+        kind = f"{escaped(f'launch {names} shows')} {first.kind}"
+        return Doubt(kind=kind, numbers=first.numbers, excess_share=excess)
     alike = [first, *(one for one in others if one.group == first.group)]
-    return Doubt.of(f"launches {names} show {together(alike)}")
+    return Doubt.of(f"launches {names} show {together(alike)}", excess_share=excess)
 
 
 def _cautioned(cells: Sequence[Comparison], sides: Sequence[Side]) -> list[Comparison]:

@@ -23,6 +23,7 @@ from fabricbench.statistics.correction import benjamini_hochberg, level_of_look
 from fabricbench.statistics.decision import (
     DECISIONS,
     FEWEST_PAIRS,
+    UNDECIDED,
     Decision,
     PValues,
     blocks_to_settle,
@@ -76,7 +77,8 @@ def compare_all(
     adjusted = adjusted_with_control(raw, np.array([_layer(subject) is Layer.MEMORY for _, subject in subjects]))
     codes = decision_codes(ratios, adjusted, margin, level, met)
     unresolved = is_unresolved(ratios, margin)
-    more = blocks_to_settle(ratios, raw, adjusted, margin, level if next_level is None else next_level)
+    is_open = (codes == UNDECIDED) | (met < FEWEST_PAIRS)
+    more = blocks_to_settle(ratios, raw, adjusted, margin, level if next_level is None else next_level, of=is_open)
     levels = {id(pairing): _levels(pairing, confidence) for pairing in pairings}
     made = [
         _comparison(

@@ -28,7 +28,7 @@ from fabricbench.analysis.findings import (
     Reading,
     Verdict,
 )
-from fabricbench.analysis.grading import Judged, Troubles, doubts_of_pairs, grade_of, weighed
+from fabricbench.analysis.grading import Judged, Span, Troubles, doubts_of_pairs, grade_of, weighed
 from fabricbench.analysis.lost_launches import survivors
 from fabricbench.analysis.measured import CellMeasured, Side, log_of, ratio_rounding
 from fabricbench.analysis.pairing import Pairing
@@ -433,12 +433,13 @@ def _known_values(row: Row, pairing: Pairing) -> tuple[tuple[float, ...], tuple[
     return of_a, of_b
 
 
-def _span(row: Row, pairing: Pairing) -> tuple[float, float] | None:
-    """Return the least and the largest log ratio of a block; None where nothing pairs."""
+def _span(row: Row, pairing: Pairing) -> Span | None:
+    """Return how far the log ratios of blocks are apart; None where nothing pairs."""
     if not pairing.is_paired:
         return None
     log_a, log_b = _compared_logs(row, pairing)
-    return float(np.nanmin(log_b - log_a)), float(np.nanmax(log_b - log_a))
+    least, lower, upper, largest = np.nanquantile(log_b - log_a, (0.0, 0.25, 0.75, 1.0))
+    return Span(float(least), float(largest), float(upper - lower))
 
 
 def _levels(row: Row, pairing: Pairing) -> tuple[float, float]:

@@ -8,7 +8,7 @@ rate. With the allowed slowdown L = 1 + maximum:
     PASSED         the interval lies wholly below L; needs no correction, for all cells must pass for the gate to pass
     INCONCLUSIVE   the interval reaches L from either side, there are too few launches for one, a farm did not do as many
                    jobs as before, a side lost a fabric, a test, or more than a tenth of the starts of one, a test would not pass
-                   if each start of the new side that died had been its slowest launch, or the machines are other ones
+                   if each start of the new side that died had been its slowest launch, or as two, or the machines are other ones
 
 Fewer than 32 launches of the new side may have met no slow mode of one launch in ten, so what "passed" cannot exclude is told
 (`unseen_share`). One of the old side alone would make it slower than it seemed, and a pass no less right.
@@ -34,7 +34,7 @@ from fabricbench.analysis.change import differences, machine_changes, redefined
 from fabricbench.analysis.comparing import check_levels, error_of_look, number
 from fabricbench.analysis.equal_work import unequal_work
 from fabricbench.analysis.findings import CellKey, Replication
-from fabricbench.analysis.lost_launches import survivors
+from fabricbench.analysis.lost_launches import TIMES_OF_DEAD, survivors
 from fabricbench.analysis.measured import Side, cell_name, in_order, ratio_rounding
 from fabricbench.analysis.pairing import replication_of
 from fabricbench.analysis.sides import read_sides
@@ -331,7 +331,11 @@ def _cell(
     thin = "; ".join(map(str, survivors((a, b), (key,))[1])) if survivors((a, b), (key,))[0] else ""
     unequal = "; ".join(unequal_work((a, b), (key,)))
     dead = _dead_starts(b, key)
-    with_dead = high if not dead or thin else _high_with_dead(a, b, key, replication, dead, confidence, rounding)
+    with_dead = high
+    if dead and not thin:
+        had = int(np.sum(~np.isnan(b.cells[key].log_values)))
+        as_slowest = _high_with_dead(a, b, key, replication, dead, confidence, rounding)
+        with_dead = max(as_slowest, high * TIMES_OF_DEAD ** (dead / (had + dead)))
     if high <= 1.0 + maximum < with_dead:
         thin = f"passes only without the {count(dead, 'start')} that died"
     has_interval = units >= MINIMUM_LAUNCHES

@@ -5,10 +5,13 @@ as much faster as ever. So each trouble says what the row's own numbers would sh
 
     two groups of launches     what both groups show, each with the deviation within the groups (`statistics.skew.split_ratio`);
                                one launch, or a tenth, is no mode: with the same side ahead in it, what all show together is left
-    blocks that resemble       what is left if the mean is off by DEPENDENT_REACH times the range of the blocks' ratios
+    blocks that resemble       what is left if the mean is off by DEPENDENT_REACH times the range of the blocks' ratios, or by
+                               DEPENDENT_REACH_OF_HALF times that of the middle half of them, whichever is less
+    blocks that might          what is left in an interval that holds with a correlation of UNTESTED_CORRELATION, from 12 blocks on,
+                               where so much is not excluded
     a late switch              what is left if the slower fabric was delayed by all that the switch may have delayed it
-    better than the wire       what is left if the faster fabric is as much slower as its figure is too good
-    starts that died           what is left if each of them had been as slow as the slowest launch of its fabric
+    better than the wire       what is left if the faster fabric is as much slower as its figure, or its best launch, is too good
+    starts that died           what is left if each of them had been as slow as the slowest launch of its fabric, or as two
     blocks of several days     what their means show, a day being one value (`statistics.decision.LogRatio.of_means`)
     a machine that changed     what is left if the ratio is off by as much as memory differs, which no fabric touches
 
@@ -20,19 +23,31 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import exp, inf, log1p
+from math import exp, inf, log, log1p
 
 import numpy as np
 
 from fabricbench.analysis.comparing import groups_doubt, times_number
 from fabricbench.analysis.findings import Doubt, Grade, LaunchGroups, PairEffect, Verdict
-from fabricbench.analysis.findings.doubts import Number, percentage, whole
-from fabricbench.statistics.decision import Consequence, Decision, LogRatio, consequence_of, shared_by, stronger
+from fabricbench.analysis.findings.doubts import Number, escaped, percentage, whole
+from fabricbench.analysis.lost_launches import TIMES_OF_DEAD
+from fabricbench.statistics.decision import Consequence, Decision, LogRatio, consequence_of, shared_by, stronger, weaker
+from fabricbench.statistics.dependence import times_wider
 
 DEPENDENT_REACH = 1.5
 """Times the range of the blocks' log ratios: how far their mean may be from the truth where neighbours resemble each other.
 Widening by the correlation that was measured claims too much: short series show less of it than there is. What a quarter
 more or less moves: docs/statistics.md, "Constants of the grades"."""
+
+DEPENDENT_REACH_OF_HALF = 4.0
+"""Times the width of the middle half of the blocks' log ratios, where that is less: of normal ones both are the same. Ratios that
+wander fill their range, and a few that are far off widen it by all that they are off, and the middle half by nothing."""
+
+UNTESTED_CORRELATION = 0.3
+"""Of neighbouring blocks, that few blocks show seldom: 12 in a quarter of runs."""
+UNTESTED_FROM, UNTESTED_AT = 8, 12
+"""Blocks between which this grows from nothing to the whole, so that blocks which are added make nothing less clear. With fewer it
+would take half of the differences of a tenth from who measures six."""
 
 GRAVITY = (Consequence.NOTHING, Consequence.AMOUNT, Consequence.EQUALITY, None, Consequence.DIRECTION)
 """From what puts nothing in doubt to what undoes a verdict; None is a doubt that nobody can weigh."""
@@ -44,20 +59,39 @@ class Troubles:
 
     `unrest` is by how much (log) memory differs between the sides; `dependence` has the lag-1 correlation of blocks, by the names
     of both sides and the subject, where neighbouring blocks resemble each other; `sessions` by how much (log) the means of sessions
-    scatter in a usual test of it, where there are several.
+    scatter in a usual test of it, where there are several. Of `untested` a correlation of UNTESTED_CORRELATION is not excluded.
     """
 
     unrest: float = 0.0
     dependence: Mapping[tuple[str, str, str], float] | None = None
     sessions: Mapping[tuple[str, str, str], float] | None = None
+    untested: frozenset[tuple[str, str, str]] = frozenset()
 
     def correlation(self, pair: PairEffect, subject: str) -> float | None:
         """Return the correlation that was found between blocks of a pair; None where none was."""
         return (self.dependence or {}).get((pair.fabric_a, pair.fabric_b, subject))
 
+    def is_untested(self, pair: PairEffect, subject: str) -> bool:
+        """Whether blocks of a pair may resemble each other by more than is reckoned with."""
+        return (pair.fabric_a, pair.fabric_b, subject) in self.untested
+
     def usual_of_sessions(self, pair: PairEffect, subject: str) -> float:
         """Return how much the means of sessions scatter in a usual test of a pair; 0 where there are no sessions."""
         return (self.sessions or {}).get((pair.fabric_a, pair.fabric_b, subject), 0.0)
+
+
+@dataclass(frozen=True)
+class Span:
+    """The least and the largest log ratio of a block, and by how much the middle half of the blocks' are apart."""
+
+    least: float
+    largest: float
+    half: float
+
+    @property
+    def reach(self) -> float:
+        """How far the mean may be from the truth where blocks resemble each other."""
+        return min(DEPENDENT_REACH * (self.largest - self.least), DEPENDENT_REACH_OF_HALF * self.half)
 
 
 @dataclass(frozen=True)
@@ -71,7 +105,7 @@ class Judged:
     margin: float
     known: LogRatio | None
     groups: LaunchGroups | None = None
-    span: tuple[float, float] | None = None
+    span: Span | None = None
     single_runs: tuple[str, ...] = ()
     """The sides of which there is one run alone, in words (`before`)."""
     sessions: tuple[float, ...] = ()
@@ -101,9 +135,10 @@ class Judged:
         )
 
     def with_dead(self, fabric: str, starts: int) -> Decision:
-        """Return what is decided if so many more starts of a side had been as slow as its slowest launch.
+        """Return what is decided if so many more starts of a side had been as slow as its slowest launch, or as two usual ones.
 
-        Its slowest stands against a usual launch of the other side, as often as starts died.
+        Its slowest stands against a usual launch of the other side, as often as starts died. That each costs TIMES_OF_DEAD launches
+        moves the mean by a known part, and scatters nothing. The weaker of both decisions counts.
         """
         mine, other = self.values if fabric == self.pair.fabric_a else self.values[::-1]
         if self.known is None or not mine or not other:
@@ -116,7 +151,8 @@ class Judged:
         squares += count * (self.known.mean - mean) ** 2 + starts * (dead - mean) ** 2
         deviation = float(np.sqrt(squares / (count + starts - 1)))
         whole = replace(self.known, mean=mean, deviation=deviation, launches=count + starts)
-        return whole.decide(self.rate, self.margin)
+        share = starts / ((self.known.met or count) + starts)
+        return weaker(whole.decide(self.rate, self.margin), self.decide(share * log(TIMES_OF_DEAD)))
 
     @property
     def parts(self) -> tuple[LogRatio, ...]:
@@ -133,6 +169,16 @@ class Judged:
         if self.groups is None:
             return shared
         return stronger(self.known.off_by(bias).decide(self.rate, self.margin), shared)
+
+    def decide_wider(self, times: float) -> Decision:
+        """Return the decision by intervals so many times as wide."""
+        if self.known is None:
+            return Decision.UNDECIDED
+        groups = self.groups
+        if groups is not None:
+            groups = groups.model_copy(update={"deviation": times * groups.deviation})
+        known = replace(self.known, deviation=times * self.known.deviation)
+        return replace(self, known=known, groups=groups).decide()
 
     @property
     def is_open(self) -> bool:
@@ -158,7 +204,23 @@ def weighed(doubt: Doubt, judged: Sequence[Judged]) -> Doubt:
     decided = [one for one in judged if not one.is_open]
     if not decided or (doubt.delay_share is None and doubt.excess_share is None and not doubt.lost_starts):
         return doubt
-    return doubt.model_copy(update={"consequence": gravest(_of_side(doubt, one) for one in decided)})
+    found = doubt.model_copy(update={"consequence": gravest(_of_side(doubt, one) for one in decided)})
+    return found if doubt.excess_share is None else _with_ratio_left(found, doubt.excess_share, decided)
+
+
+def _with_ratio_left(doubt: Doubt, excess: float, judged: Sequence[Judged]) -> Doubt:
+    """Return a doubt of too good values with how many times better its fabric is if all of them are too good by as much."""
+    left = sorted(
+        one.times(one.known.mean) / (1.0 + excess)
+        for one in judged
+        if one.known is not None and one.pair.verdict.of_leader(one.pair.fabric_a, one.pair.fabric_b) == doubt.subject
+    )
+    if not left:
+        return doubt
+    kind = f"{doubt.kind} ({{}} times if all launches on {escaped(doubt.subject)} are off by as much)"
+    return doubt.model_copy(
+        update={"kind": kind, "numbers": (*doubt.numbers, times_number(left[0]).to(times_number(left[-1])))}
+    )
 
 
 def _of_side(doubt: Doubt, one: Judged) -> Consequence | None:
@@ -191,6 +253,8 @@ def doubts_of_pairs(judged: Sequence[Judged], troubles: Troubles) -> list[Doubt]
         correlation = troubles.correlation(one.pair, one.subject)
         if correlation is not None and one.span is not None and one.known is not None and not one.is_open:
             found.append(_dependence(one, one.known, one.span, correlation))
+        elif one.span is not None and one.known is not None and troubles.is_untested(one.pair, one.subject):
+            found += _untested(one, one.known.launches)
         if one.of_sessions is not None:
             found += _of_sessions(one, one.of_sessions)
         if one.single_runs and not one.is_open:
@@ -228,9 +292,27 @@ def _of_single_runs(sides: tuple[str, ...]) -> str:
     return f"one run ({sides[0]}): how far another one would differ from it is taken from the other side"
 
 
-def _dependence(one: Judged, known: LogRatio, span: tuple[float, float], correlation: float) -> Doubt:
-    left = known.anywhere_within(DEPENDENT_REACH * (span[1] - span[0])).decide(one.rate, one.margin)
-    least, most = sorted(map(one.times, span))
+def _untested(one: Judged, blocks: int) -> Iterator[Doubt]:
+    """Yield that so many blocks do not exclude a correlation of neighbours with which the verdict would be less.
+
+    It is no alarm, for nothing was found. Of an equivalence it is not asked: its tests err towards caution.
+    """
+    part = min(max((blocks - UNTESTED_FROM) / (UNTESTED_AT - UNTESTED_FROM), 0.0), 1.0)
+    lost = one.loses(one.decide_wider(1.0 + part * (times_wider(UNTESTED_CORRELATION) - 1.0)))
+    if lost is Consequence.NOTHING or one.pair.verdict is Verdict.EQUIVALENT:
+        return
+    yield Doubt.of(
+        whole(blocks),
+        " blocks do not exclude that neighbouring ones resemble each other a little (lag-1 correlation ",
+        Number(value=UNTESTED_CORRELATION, written=f"{UNTESTED_CORRELATION:g}"),
+        "): the interval may be too narrow",
+        consequence=lost if lost is Consequence.AMOUNT else None,
+    )
+
+
+def _dependence(one: Judged, known: LogRatio, span: Span, correlation: float) -> Doubt:
+    left = known.anywhere_within(span.reach).decide(one.rate, one.margin)
+    least, most = sorted(map(one.times, (span.least, span.largest)))
     return Doubt.of(
         "ratios of neighbouring blocks resemble each other (lag-1 correlation ",
         Number(value=correlation, written=f"{correlation:.2f}"),

@@ -34,7 +34,7 @@ from fabricbench.analysis.comparing import subjects_of
 from fabricbench.analysis.effects import Compared, ErrorRates, effect_of, error_rates
 from fabricbench.analysis.evidence import evidence_of
 from fabricbench.analysis.findings import CellKey, Comparison, Effect, Grade, Headline, Replication, Verdict
-from fabricbench.analysis.grading import Troubles
+from fabricbench.analysis.grading import UNTESTED_CORRELATION, Troubles
 from fabricbench.analysis.measured import Side
 from fabricbench.analysis.pairing import Pairing
 from fabricbench.analysis.rows import Row, choose_rows
@@ -45,7 +45,7 @@ from fabricbench.pattern_facts import Family
 from fabricbench.patterns import PATTERNS
 from fabricbench.quantity import count, format_bytes
 from fabricbench.statistics.decision import EQUIVALENT_LAUNCHES, FEWEST_PAIRS, POWER
-from fabricbench.statistics.dependence import pooled_lag_one
+from fabricbench.statistics.dependence import LagOne, pooled_lag_one
 
 IN_DOUBT = (Grade.VOID, Grade.ALARM, Grade.DOUBTFUL)
 """The grades of what cannot be relied on, the gravest first."""
@@ -116,7 +116,14 @@ def _effects(compared: Compared, rows: Sequence[Row], rates: ErrorRates) -> list
         for row in rows
         if (one := by_key.get((pairing.a.name, pairing.b.name, row.key))) is not None
     }
-    troubles = Troubles(_unrest(compared), dependence_of(compared), _scatter_of_sessions(compared))
+    lags = _lags(compared)
+    level = DEPENDENCE_LEVEL / max(len(lags), 1)
+    troubles = Troubles(
+        _unrest(compared),
+        {name: lag.autocorrelation for name, lag in lags.items() if lag is not None and lag.p_value < level},
+        _scatter_of_sessions(compared),
+        frozenset(name for name, lag in lags.items() if lag is None or lag.most >= UNTESTED_CORRELATION),
+    )
     groups: list[tuple[Sequence[Side], Sequence[Pairing]]] = [(compared.sides, compared.pairings)]
     if is_change(compared.pairings):
         groups = [((pairing.a, pairing.b), (pairing,)) for pairing in compared.pairings]
@@ -134,21 +141,18 @@ def _named(effect: Effect, pairings: Sequence[Pairing], groups: int) -> Effect:
     return effect.model_copy(update={"what": f"{changed_name(pairings[0])}: {effect.what}"})
 
 
-def dependence_of(compared: Compared) -> dict[tuple[str, str, str], float]:
-    """Return the lag-1 correlation of blocks, by both sides and the subject, where neighbouring blocks resemble each other.
+def _lags(compared: Compared) -> dict[tuple[str, str, str], LagOne | None]:
+    """Return how much blocks resemble the one before, by both sides and the subject; None where too few tell.
 
-    Then there are fewer independent blocks than intervals reckon with. The cells of a subject are pooled, the order of blocks is
-    exchanged.
+    Where they do there are fewer independent blocks than intervals reckon with. The cells of a subject are pooled, the order of
+    blocks is exchanged.
     """
-    rows = {
-        (pairing.a.name, pairing.b.name, subject): np.stack([pairing.log_ratios(key) for key in keys])
+    return {
+        (pairing.a.name, pairing.b.name, subject): pooled_lag_one(np.stack([pairing.log_ratios(key) for key in keys]))
         for pairing in compared.pairings
         if pairing.is_paired
         for subject, keys in subjects_of(pairing).items()
     }
-    found = {name: pooled_lag_one(values) for name, values in rows.items()}
-    level = DEPENDENCE_LEVEL / max(len(rows), 1)
-    return {name: lag.autocorrelation for name, lag in found.items() if lag is not None and lag.p_value < level}
 
 
 def _scatter_of_sessions(compared: Compared) -> dict[tuple[str, str, str], float]:

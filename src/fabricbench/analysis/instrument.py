@@ -281,10 +281,11 @@ def _stretches(cell: CellMeasured) -> int:
 
 @dataclass(frozen=True)
 class Excess:
-    """By how much a value is better than the wire allows; `is_tolerated` where the buffers of a short measurement explain it."""
+    """By what `share` a value is better than the wire allows; `is_tolerated` where buffers of a short measurement explain it."""
 
     doubt: Doubt
     is_tolerated: bool
+    share: float
 
 
 def excess_of(side: Side, cell: CellMeasured, value: float) -> Excess | None:
@@ -293,16 +294,18 @@ def excess_of(side: Side, cell: CellMeasured, value: float) -> Excess | None:
     if share is not None and share >= 1.0 + NOMINAL:
         carried = " of the payload that the wire can carry"
         if share > 1.0 + POSSIBLE_EXCESS:
-            return Excess(Doubt.of(percentage(share), carried, is_void=True), is_tolerated=False)
+            return Excess(Doubt.of(percentage(share), carried, is_void=True), is_tolerated=False, share=share - 1.0)
         buffers = (percentage(share, ".1f"), f"{carried}: a short stream counts what was in buffers")
-        return Excess(Doubt.of(*buffers, is_beyond_wire=True, excess_share=share - 1.0), is_tolerated=True)
+        doubt = Doubt.of(*buffers, is_beyond_wire=True, excess_share=share - 1.0)
+        return Excess(doubt, is_tolerated=True, share=share - 1.0)
     least_ns = least_round_trip_ns(side, cell)
     if least_ns is not None and value < least_ns * (1.0 - NOMINAL):
         is_tolerated = value >= least_ns * (1.0 - POSSIBLE_EXCESS)
         parts = (_seconds(value), ", where the bits alone take ", _seconds(least_ns), " on the wire")
         doubt = Doubt.of(*parts, is_void=not is_tolerated, is_beyond_wire=is_tolerated)
-        excess = least_ns / value - 1.0 if is_tolerated else None
-        return Excess(doubt.model_copy(update={"excess_share": excess}), is_tolerated)
+        excess = least_ns / value - 1.0
+        doubt = doubt.model_copy(update={"excess_share": excess if is_tolerated else None})
+        return Excess(doubt, is_tolerated, excess)
     return None
 
 
@@ -321,13 +324,13 @@ def tolerated(side: Side, cell: CellMeasured, level: float) -> Doubt | None:
     return found.doubt if found is not None and found.is_tolerated else None
 
 
-def impossible_launches(side: Side, cell: CellMeasured) -> dict[str, Doubt]:
-    """Return why the value of single launches cannot be true, by the names of each block's launches."""
+def impossible_launches(side: Side, cell: CellMeasured) -> dict[str, Excess]:
+    """Return by how much the value of single launches is better than can be true, by the names of each block's launches."""
     found = {}
     for block, value in zip(side.blocks, cell.launch_values, strict=True):
         one = None if np.isnan(value) else excess_of(side, cell, float(value))
         if one is not None and not one.is_tolerated:
-            found[_launch_of(side, block, cell)] = one.doubt
+            found[_launch_of(side, block, cell)] = one
     return found
 
 

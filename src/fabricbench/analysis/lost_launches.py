@@ -3,7 +3,7 @@
 And whether they were lost more often on one fabric than chance makes, which is a finding by itself (`unequal_starts`).
 
 A program that crashes or is thrown out on one fabric leaves the launches that went well. The values are those of the survivors, so
-each start that died counts as the slowest of them (`grading`), and above a share of the starts its fabric wins nothing.
+each start that died counts as the slowest of them, or as two (`grading`), and above a share of the starts its fabric wins nothing.
 """
 
 from __future__ import annotations
@@ -29,6 +29,9 @@ DEFAULT_CONFIDENCE = 0.95
 SURVIVORS_SHARE = 0.1
 """Of a side's launches, starts, and jobs of a farm: where more gave nothing, the rest is no sample of what users get; it wins
 nothing."""
+TIMES_OF_DEAD = 2.0
+"""What a start that died costs at least, in usual launches: it has to be done again. The slowest launch of a side may be hardly
+slower than the others, and says nothing of what the survivors were spared."""
 
 
 def starts_of(accounts: Sequence[SubjectAccount]) -> list[StartsOfFabric]:

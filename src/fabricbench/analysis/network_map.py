@@ -8,7 +8,6 @@ there are none, with what would have been found.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -21,6 +20,7 @@ from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Metric, Model, Pattern
 from fabricbench.pattern_facts import SCHEDULE
 from fabricbench.record.lines import Quantity
+from fabricbench.record.setup import stored_setup
 from fabricbench.record.store import Run
 from fabricbench.record.values import channel_batches
 from fabricbench.statistics.candidates import FEWEST_MEMBERS, Culprit
@@ -213,10 +213,14 @@ def _values(run: Run) -> list[_Values]:
     )
     if cells.is_empty():
         return []
-    named = ["launch_id", "cell", "fabric", "layer", "pattern", "variant", "parameters", "message_bytes", OPERATIONS]
+    setups = [stored_setup(row) for row in cells.iter_rows(named=True)]
+    different = sorted(set(setups), key=lambda one: one.order)
+    named = ["launch_id", "cell", "fabric", "layer", "pattern", "message_bytes", OPERATIONS]
     rate = pl.col("bytes").sum() * 8.0e9 / pl.col("time_ns").sum()
     is_rate = pl.col("quantity").first() == Quantity.TRANSFER.value
-    cells = cells.select(named).with_columns(pl.col("fabric", "layer", "pattern", "launch_id").cast(pl.String))
+    cells = cells.select(named).with_columns(
+        pl.col("fabric", "layer", "pattern", "launch_id").cast(pl.String), setup=pl.Series(map(different.index, setups))
+    )
     frames = [
         batch.filter(pl.col("time_ns").is_not_null())
         .group_by("cell", "source", "destination")
@@ -238,7 +242,7 @@ def _values(run: Run) -> list[_Values]:
             hint="compare a run of fewer launches or fewer nodes; Polars reads all of it: launches/*/channels.parquet",
         )
     values = pl.concat(frames)
-    keys = ["fabric", "layer", "pattern", "variant", "parameters", "message_bytes"]
+    keys = ["fabric", "layer", "pattern", "setup", "message_bytes"]
     found = []
     for key, rows in sorted(values.partition_by(keys, as_dict=True).items()):
         launches = sorted(rows["launch_id"].unique())
@@ -256,8 +260,8 @@ def _values(run: Run) -> list[_Values]:
                 fabric=str(key[0]),
                 layer=Layer(str(key[1])),
                 pattern=Pattern(str(key[2])),
-                schedule=json.loads(key[4] or "{}").get("schedule", SCHEDULE.default),
-                message_bytes=int(str(key[5])),
+                schedule=str(dict(different[int(str(key[3]))].parameters).get("schedule", SCHEDULE.default)),
+                message_bytes=int(str(key[4])),
                 hosts=hosts,
                 launches=tuple(launches),
                 rows=(

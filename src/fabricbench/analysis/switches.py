@@ -211,12 +211,26 @@ def _curve(side: Side, seen: Seen, key: CellKey, cells: Mapping[CellKey, Floats]
     )
 
 
-def fabric_switch(side: Side, stages: Stages, confidence: float) -> FabricSwitch | None:
+@dataclass(frozen=True)
+class FramePath:
+    """What the frames of a side's first two ranks tell of their path: how long they take, and the rate of its links."""
+
+    side: Side
+    times: FrameTimes | None
+    rate: LineRate | None
+
+
+def frame_path(side: Side, stages: Stages) -> FramePath:
+    """Return what is known of the path of a side's frames."""
+    return FramePath(side, frame_times(side, stages), link_rate(side, stages))
+
+
+def fabric_switch(path: FramePath, confidence: float) -> FabricSwitch | None:
     """Return what is known of a side's switch; None where nothing that tells of it was measured."""
-    times, bursts = frame_times(side, stages), bursts_of(side)
+    side, times, rate = path.side, path.times, path.rate
+    bursts = bursts_of(side)
     if times is None and not bursts:
         return None
-    rate = link_rate(side, stages)
     lacking: dict[str, SwitchUnknown] = {}
     count = forwarding = delay = None
     if rate is None:
@@ -365,32 +379,29 @@ def buffer_of(
     return told, tuple(int(one) for one in between), None
 
 
-def frame_differences(a: tuple[Side, Stages], b: tuple[Side, Stages], confidence: float) -> Iterator[FrameDifference]:
+def frame_differences(a: FramePath, b: FramePath, confidence: float) -> Iterator[FrameDifference]:
     """Yield how much longer frames take on one side than on another of the same line rate: the smallest and the largest.
 
     Of sides of the same blocks. Where one has no switch, it is what the switch of the other adds.
     """
-    (side_a, _), (side_b, _) = a, b
-    times = [frame_times(side, stages) for side, stages in (a, b)]
-    rates = [link_rate(side, stages) for side, stages in (a, b)]
-    of_a, of_b = times
+    of_a, of_b = a.times, b.times
     if of_a is None or of_b is None or of_a.seen is not of_b.seen or of_a.key != of_b.key:
         return
-    if rates[0] is None or rates[1] is None:
+    if a.rate is None or b.rate is None:
         return
-    apart = rates[1].median / rates[0].median
-    shared = [block for block in side_a.blocks if block in side_b.blocks]
+    apart = b.rate.median / a.rate.median
+    shared = [block for block in a.side.blocks if block in b.side.blocks]
     sizes = [size for size in of_a.sizes if size in of_b.sizes]
     if abs(np.log(apart)) > SAME_RATE or not shared or not sizes:
         return
     for size in dict.fromkeys((sizes[0], sizes[-1])):
         rows = [one.times[one.sizes.index(size)] for one in (of_a, of_b)]
-        at_a, at_b = ([side.blocks.index(block) for block in shared] for side in (side_a, side_b))
+        at_a, at_b = ([side.blocks.index(block) for block in shared] for side in (a.side, b.side))
         difference = over_launches(rows[1][at_b] - rows[0][at_a], confidence)
         if difference is not None:
             yield FrameDifference(
-                fabric_a=side_a.name,
-                fabric_b=side_b.name,
+                fabric_a=a.side.name,
+                fabric_b=b.side.name,
                 key=of_a.key.model_copy(update={"message_bytes": size}),
                 seen=of_a.seen,
                 difference=difference,

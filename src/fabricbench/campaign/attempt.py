@@ -29,10 +29,7 @@ from fabricbench.record.frames import NO_CROSSINGS
 from fabricbench.record.integrity import read_file
 from fabricbench.record.launch import LaunchFacts, LaunchSummary, write_launch
 from fabricbench.record.outcome import LaunchOutcome, outcome_of, place_of_death, signal_name, signal_number
-from fabricbench.record.probe_plan import (
-    forget_secret,
-    write_secret_plan,
-)
+from fabricbench.record.probe_plan import ProbePlan, forget_secret, write_secret_plan
 from fabricbench.record.provenance import origin_of
 from fabricbench.record.reading import CellRecord
 from fabricbench.record.setup import variant
@@ -105,7 +102,7 @@ class Attempts:
         """
         self._directory.finish_setting_aside(launch.launch_id)
         directory = self._directory.launch(launch.launch_id)
-        self._fetch_left(directory)
+        plan = self._fetch_left(directory)
         for aside in sorted(directory.glob(f"{ATTEMPT}*/")):
             self._fetch_left(aside)
         stored = self._directory.stored(launch)
@@ -113,27 +110,28 @@ class Attempts:
             return stored if stored.is_finished else None
         if self._settings is not None and self._settings.varies(launch.fabric):
             return None
-        written = start_of(launch, self._plan).read(directory)
+        written = start_of(launch, self._plan).read(directory, plan)
         if written is None or not written.record.is_complete or not written.is_at_end:
             return None
-        return self._store(launch, directory, written, {"outcome": LaunchOutcome.UNKNOWN}).summary
+        return self._store(launch, directory, written, plan, {"outcome": LaunchOutcome.UNKNOWN}).summary
 
     def set_aside(self, launch: LaunchPlan) -> None:
         """Keep aside what a launch has measured, with what is still on the node of rank 0."""
         self._fetch_left(self._directory.launch(launch.launch_id))
         self._directory.set_aside(launch.launch_id)
 
-    def _fetch_left(self, directory: Path) -> None:
+    def _fetch_left(self, directory: Path) -> ProbePlan | None:
         """Bring back what an attempt, of a session that died as well, left on rank 0's node; later where it cannot be had now.
 
-        Whatever is here of the attempt then, its ranks are gone and it has no more use for its secret.
+        Whatever is here of the attempt then, its ranks are gone and it has no more use for its secret: the plan that it followed is
+        returned without it, if there is one.
         """
         if self._is_reached and (directory / STAGED).exists():
             try:
                 self._launcher.collect(directory)
             except NotStaged:
                 self._is_reached = not (directory / STAGED).exists()
-        forget_secret(directory)
+        return forget_secret(directory)
 
     def set_aside_unplanned(self, planned: Collection[str]) -> None:
         """Keep aside what launches have measured that the plan does not hold any more: those of a farm on more nodes, say."""
@@ -209,8 +207,8 @@ class Attempts:
 
         `ended` is None where nobody saw its end; `is_spoilt` says that its testbed broke under it, so that it does not count.
         """
-        forget_secret(attempt.directory)
-        written = attempt.start.read(attempt.directory)
+        plan = forget_secret(attempt.directory)
+        written = attempt.start.read(attempt.directory, plan)
         if written is None:
             return None
         observed = attempt.observations.end(written.record, ended)
@@ -221,7 +219,7 @@ class Attempts:
         if is_spoilt and end["outcome"].counts:
             end["outcome"] = LaunchOutcome.FAILED
         facts = {**end, **observed.facts}
-        return self._store(attempt.launch, attempt.directory, written, facts, crossings, observed.invalid_because)
+        return self._store(attempt.launch, attempt.directory, written, plan, facts, crossings, observed.invalid_because)
 
     def _conditions_of(self, launch: LaunchPlan, directory: Path) -> dict[str, str]:
         """Return what a launch was started with; of one that an earlier version started, what it would be now."""
@@ -236,6 +234,7 @@ class Attempts:
         launch: LaunchPlan,
         directory: Path,
         written: Written,
+        plan: ProbePlan | None,
         facts: dict[str, Any],
         crossings: Mapping[int, Crossings] = NO_CROSSINGS,
         invalid_because: tuple[str, ...] = (),
@@ -253,6 +252,7 @@ class Attempts:
             record,
             workload=written.workload,
             kernel=written.kernel,
+            plan=plan,
             crossings=crossings,
             facts=LaunchFacts(
                 block=launch.block,

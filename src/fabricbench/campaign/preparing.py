@@ -6,17 +6,20 @@ import secrets
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from fabricbench.campaign.asked_doors import refuse_unknown_doors
+from fabricbench.campaign.cells import has_layer
+from fabricbench.campaign.noise import NoiseProfile, usual_noise
+from fabricbench.campaign.plan import RunPlan, plan_run
+from fabricbench.campaign.presets import PRESETS, preset, preset_by_size
+from fabricbench.campaign.specification import Campaign, read_campaign
+from fabricbench.campaign.stored_noise import read_noise
+from fabricbench.campaign.venue import Standing, Venue, find_venue, in_conditions
 from fabricbench.errors import UsageError
+from fabricbench.native import doors
 from fabricbench.quantity import enumeration, parse_seconds
-
-if TYPE_CHECKING:
-    from fabricbench.campaign.noise import NoiseProfile
-    from fabricbench.campaign.plan import RunPlan
-    from fabricbench.campaign.specification import Campaign
-    from fabricbench.campaign.venue import Venue
-    from fabricbench.testbed.model import Testbed
+from fabricbench.record.store import Run
+from fabricbench.testbed.model import Testbed
 
 
 @dataclass(frozen=True)
@@ -39,8 +42,6 @@ def prepare(
     noise_from: Path | None = None,
 ) -> Prepared:
     """Return the plan that the options ask for; UsageError says which of them cannot be."""
-    from fabricbench.campaign.venue import find_venue  # noqa: PLC0415 - keeps the start of the program fast
-
     return prepare_in(find_venue(testbed, nodes), campaign, budget, blocks, seed, noise_from)
 
 
@@ -53,11 +54,6 @@ def prepare_in(
     noise_from: Path | None = None,
 ) -> Prepared:
     """Return the plan of a campaign in a venue; UsageError says which of the options cannot be."""
-    from fabricbench.campaign.asked_doors import refuse_unknown_doors  # noqa: PLC0415
-    from fabricbench.campaign.plan import plan_run  # noqa: PLC0415
-    from fabricbench.campaign.venue import in_conditions  # noqa: PLC0415
-    from fabricbench.native import doors  # noqa: PLC0415
-
     seed = secrets.randbits(32) if seed is None else seed
     seconds = None if budget is None else budget_seconds(budget)
 
@@ -85,9 +81,6 @@ def _carrying(venue: Venue, campaign: Campaign) -> tuple[Venue, Campaign]:
 
     Its notes name them. Where no fabric has any, all stay, for the plan to say so.
     """
-    from fabricbench.campaign.cells import has_layer  # noqa: PLC0415
-    from fabricbench.campaign.venue import Standing  # noqa: PLC0415
-
     if not isinstance(venue, Standing) or campaign.unfit == "refuse" or campaign.workloads or campaign.conditions:
         return venue, campaign
     asked = {layer for experiment in campaign.experiments for layer in experiment.layers}
@@ -105,20 +98,13 @@ def _carrying(venue: Venue, campaign: Campaign) -> tuple[Venue, Campaign]:
 
 def _noise(run: Path | None, testbed: Testbed) -> NoiseProfile:
     if run is None:
-        from fabricbench.campaign.noise import usual_noise  # noqa: PLC0415
-
         return usual_noise(testbed.launcher)
-    from fabricbench.campaign.stored_noise import read_noise  # noqa: PLC0415
-    from fabricbench.record.store import Run  # noqa: PLC0415
 
     return read_noise(Run.open(run))
 
 
 def _find_campaigns(text: str, *, has_budget: bool) -> tuple[Campaign, ...]:
     """Return the campaign, or where a budget may choose among sizes of it all of them, the largest first."""
-    from fabricbench.campaign.presets import PRESETS, preset, preset_by_size  # noqa: PLC0415
-    from fabricbench.campaign.specification import read_campaign  # noqa: PLC0415
-
     if text not in PRESETS and (text.endswith(".toml") or "/" in text or Path(text).exists()):
         return (read_campaign(Path(text)),)
     return preset_by_size(text) if has_budget else (preset(text),)

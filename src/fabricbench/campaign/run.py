@@ -37,7 +37,6 @@ from fabricbench.record.manifest import (
     manifest_text,
     paired_blocks,
     read_manifest,
-    write_manifest,
 )
 from fabricbench.settings.session import SettingsSession, varied_settings
 from fabricbench.testbed.allocation import JOB, allocated_nodes
@@ -286,8 +285,7 @@ def _bring_up_to_date(path: Path, plan: RunPlan) -> None:
 
 
 def _describe(path: Path, manifest: Manifest) -> None:
-    Journal(path).append_written(MANIFEST, manifest_text(manifest))
-    write_manifest(path, manifest)
+    Journal(path).write(MANIFEST, manifest_text(manifest))
 
 
 def _planned(plan: RunPlan) -> tuple[PlannedLaunch, ...]:

@@ -18,7 +18,7 @@ from fabricbench.campaign.venue import AnyVenue, Venue
 from fabricbench.configuration import first_problem
 from fabricbench.errors import UsageError
 from fabricbench.model import Model
-from fabricbench.record.atomic import TEMPORARY, explained, replace_text, synced
+from fabricbench.record.atomic import TEMPORARY, explained, synced
 from fabricbench.record.confinement import ATTEMPT, check_confined
 from fabricbench.record.integrity import (
     HASHED,
@@ -134,9 +134,7 @@ class RunDirectory:
 
     def write_plan(self, stored: StoredPlan) -> None:
         """Write the plan, whole or not at all."""
-        text = stored.model_dump_json(by_alias=True, indent=1) + "\n"
-        Journal(self.path).append_written(PLAN, text)
-        replace_text(self.path / PLAN, text)
+        Journal(self.path).write(PLAN, stored.model_dump_json(by_alias=True, indent=1) + "\n")
 
     def check_is_run(self) -> None:
         """Raise UsageError where there is neither a plan nor a manifest, so that nothing here is a run's, or where it leads out."""

@@ -23,8 +23,8 @@ from fabricbench.record.launch import KernelPart
 from fabricbench.record.probe_plan import (
     PLAN_FILE,
     PlanProbe,
+    ProbePlan,
     options_of,
-    plan_beside,
 )
 from fabricbench.record.reading import Record, read_record
 from fabricbench.record.workload_cells import (
@@ -82,8 +82,8 @@ class Start(Protocol):
     def outputs(self, directory: Path) -> tuple[Path, ...]:
         """Return the files that grow while it measures."""
 
-    def read(self, directory: Path) -> Written | None:
-        """Return what the program wrote; None if nothing."""
+    def read(self, directory: Path, plan: ProbePlan | None, /) -> Written | None:
+        """Return what the program wrote; None if nothing. `plan` is what is in the directory, if anything."""
 
 
 def start_of(launch: LaunchPlan, plan: RunPlan) -> Start:
@@ -120,12 +120,12 @@ class Measurer:
         """Return what grows."""
         return (directory / RECORDS_FILE,)
 
-    def read(self, directory: Path) -> Written | None:
+    def read(self, directory: Path, plan: ProbePlan | None) -> Written | None:
         """Return its record."""
         records = directory / RECORDS_FILE
         if not records.exists():
             return None
-        record = read_record(records, plan_beside(directory))
+        record = read_record(records, plan)
         header = record.header
         found = None if header is None else RanksFound(len(header.ranks), mpi_library=header.mpi_library)
         return Written(record, found=found)
@@ -166,7 +166,7 @@ class WorkloadLaunch:
         """Return what grows."""
         return self._workload.outputs(_output(directory))
 
-    def read(self, directory: Path) -> Written | None:
+    def read(self, directory: Path, _plan: ProbePlan | None) -> Written | None:
         """Return what it told as the record of a launch; a failed cell where its adapter cannot read it, whatever that raises."""
         code = read_around(directory / AROUND).exit_code
         is_at_end = code is None or self._workload.is_success(code)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from fabricbench.analysis.findings import Findings, Interval
 from fabricbench.analysis.findings.switches import Buffer, FabricSwitch, FrameDifference, Seen, SwitchUnknown
 from fabricbench.analysis.material import Material
-from fabricbench.analysis.switches import fabric_switch, frame_differences
+from fabricbench.analysis.switches import fabric_switch, frame_differences, frame_path
 from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, Records, Rows
 from fabricbench.model import Metric
 from fabricbench.quantity import enumeration
@@ -39,18 +39,14 @@ the first loss tells the buffer. Medians over launches with their {level} interv
 
 def find(material: Material) -> Found:
     """Return what is known of each fabric's switch, and how much longer frames take on one fabric than on another of its rate."""
-    stages = material.stages
-    switches = [fabric_switch(side, stages.get(side.name, {}), material.confidence) for side in material.sides]
+    paths = {side.name: frame_path(side, material.stages.get(side.name, {})) for side in material.sides}
+    switches = [fabric_switch(path, material.confidence) for path in paths.values()]
     told = {one.fabric for one in switches if one is not None}
     differences = [
         row
         for pairing in material.pairings
         if pairing.is_paired and {pairing.a.name, pairing.b.name} <= told
-        for row in frame_differences(
-            (pairing.a, stages.get(pairing.a.name, {})),
-            (pairing.b, stages.get(pairing.b.name, {})),
-            material.confidence,
-        )
+        for row in frame_differences(paths[pairing.a.name], paths[pairing.b.name], material.confidence)
     ]
     return {NAME: tuple(one for one in switches if one is not None), DIFFERENCES: tuple(differences)}
 

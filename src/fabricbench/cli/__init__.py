@@ -1,4 +1,4 @@
-"""The command line: one file for each subcommand, listed here; the only place that prints or exits."""
+"""The command line: one file for each subcommand, which `commands` lists; the only place that prints or exits."""
 
 from __future__ import annotations
 
@@ -12,43 +12,15 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from fabricbench.cli import completion, restore
+from fabricbench.cli import completion, version
+from fabricbench.cli.commands import LazyGroup
 from fabricbench.cli.output import say
 from fabricbench.errors import UNEXPECTED, EnvironmentLacks, FabricbenchError, Interrupted, UsageError, exit_codes
-
-# Each module here defines `register(app)`. One line for each subcommand.
-from fabricbench.cli import (  # isort: skip
-    run, plan, resume, import_, compare, report, figure, check, selfcheck, show, export, verify, runs, trend, map as map_,
-    explain, list as list_, lab, testbed, doctor, build, version,
-)  # fmt: skip
-
-COMMANDS = (
-    run,
-    plan,
-    resume,
-    import_,
-    compare,
-    report,
-    figure,
-    check,
-    selfcheck,
-    show,
-    export,
-    verify,
-    runs,
-    trend,
-    map_,
-    explain,
-    list_,
-    lab,
-    testbed,
-    doctor,
-    build,
-    version,
-)
+from fabricbench.settings.ledger import has_entries
 
 app = typer.Typer(
     name="fabricbench",
+    cls=LazyGroup,
     help="Measure, explain and compare cluster interconnects, and choose one with evidence.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
@@ -69,16 +41,16 @@ def _root(_version: VersionOption = False) -> None:
     """Measure, explain and compare cluster interconnects, and choose one with evidence."""
 
 
-for command in COMMANDS:
-    command.register(app)
-
 starting.over()
 
 
 def main() -> None:
     """Run the command line; every error of ours becomes a message on stderr and its exit code, any other a traceback and 70."""
     try:
-        restore.restore_at_start(sys.argv[1:])
+        if has_entries():
+            from fabricbench.cli import restore  # noqa: PLC0415 - runs leave hardly ever anything to be restored
+
+            restore.restore_at_start(sys.argv[1:])
         with completion.mended():
             app()
     except SystemExit as end:

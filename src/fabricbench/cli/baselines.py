@@ -11,6 +11,10 @@ import typer
 from fabricbench.cli.output import say
 from fabricbench.errors import Inconclusive, UsageError
 from fabricbench.quantity import count
+from fabricbench.record.last_good import last_good
+from fabricbench.record.past_run import past_run
+from fabricbench.record.past_runs import past_runs
+from fabricbench.record.store import Run
 
 BaselineOption = Annotated[
     list[Path] | None,
@@ -42,11 +46,6 @@ def baselines_of(named: Sequence[Path], folder: Path | None, wanted: int, new: S
 
 
 def _last_good(folder: Path, wanted: int, new: Path) -> list[Path]:
-    from fabricbench.record.last_good import last_good  # noqa: PLC0415 - keeps the start of the program fast
-    from fabricbench.record.past_run import past_run  # noqa: PLC0415
-    from fabricbench.record.past_runs import past_runs  # noqa: PLC0415
-    from fabricbench.record.store import Run  # noqa: PLC0415
-
     Run.open(new, headers_only=True)  # raises what is the matter with it
     judged = past_run(new)
     found = last_good(past_runs(folder), judged, wanted)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -12,65 +12,57 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from fabricbench.cli.output import say
 from fabricbench.cli.starting import interrupt
 from fabricbench.errors import UsageError
+from fabricbench.launch import building
+from fabricbench.launch.building import BuildRequest
+from fabricbench.launch.installation import find_installation
+from fabricbench.launch.mpi import find_library, is_built_with
 from fabricbench.printable import PrintableConsole
+from fabricbench.testbed.model import Mpi
+from fabricbench.testbed.reading import read_testbed
 
-if TYPE_CHECKING:
-    from fabricbench.launch.building import BuildRequest
-    from fabricbench.testbed.model import Mpi
+app = typer.Typer()
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
+@app.command()
+def build(
+    mpi: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The [[mpi]] of the testbed; all of them without it.")
+    ] = None,
+    testbed: Annotated[Path | None, typer.Option(metavar="FILE", help="The testbed file that describes it.")] = None,
+    mpicxx: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Without a testbed: the C++ compiler of the MPI.")
+    ] = None,
+    name: Annotated[str, typer.Option(metavar="NAME", help="What to call the MPI of --mpicxx.")] = "mpi",
+    without_kernels: Annotated[
+        bool,
+        typer.Option(
+            "--without-kernels", help="The measurer alone, in a third of the time: no [[workload]] of kind npb."
+        ),
+    ] = False,
+    again: Annotated[bool, typer.Option("--again", help="Also where a build is there already.")] = False,
+    define: Annotated[
+        list[str] | None,
+        typer.Option("--define", "-D", metavar="NAME=VALUE", help="A setting of CMake; FABRICBENCH_MARCH=native say."),
+    ] = None,
+    jobs: Annotated[
+        int, typer.Option("--jobs", "-j", min=0, help="Compilers at a time; 0: as many as processors.")
+    ] = 0,
+) -> None:
+    """Build the native programs with another MPI, once for each: fabrics whose [[mpi]] that is are measured with them.
 
-    @app.command()
-    def build(
-        mpi: Annotated[
-            str | None, typer.Option(metavar="NAME", help="The [[mpi]] of the testbed; all of them without it.")
-        ] = None,
-        testbed: Annotated[
-            Path | None, typer.Option(metavar="FILE", help="The testbed file that describes it.")
-        ] = None,
-        mpicxx: Annotated[
-            str | None, typer.Option(metavar="PATH", help="Without a testbed: the C++ compiler of the MPI.")
-        ] = None,
-        name: Annotated[str, typer.Option(metavar="NAME", help="What to call the MPI of --mpicxx.")] = "mpi",
-        without_kernels: Annotated[
-            bool,
-            typer.Option(
-                "--without-kernels", help="The measurer alone, in a third of the time: no [[workload]] of kind npb."
-            ),
-        ] = False,
-        again: Annotated[bool, typer.Option("--again", help="Also where a build is there already.")] = False,
-        define: Annotated[
-            list[str] | None,
-            typer.Option(
-                "--define", "-D", metavar="NAME=VALUE", help="A setting of CMake; FABRICBENCH_MARCH=native say."
-            ),
-        ] = None,
-        jobs: Annotated[
-            int, typer.Option("--jobs", "-j", min=0, help="Compilers at a time; 0: as many as processors.")
-        ] = 0,
-    ) -> None:
-        """Build the native programs with another MPI, once for each: fabrics whose [[mpi]] that is are measured with them.
+    It needs CMake 3.24, make or ninja, and a C++20 compiler, here and now, and no internet. `fabricbench list mpis` shows what
+    is built, and where.
 
-        It needs CMake 3.24, make or ninja, and a C++20 compiler, here and now, and no internet. `fabricbench list mpis` shows what
-        is built, and where.
-
-        Examples: `fabricbench build --mpi openmpi --testbed cluster.toml`,
-        `fabricbench build --mpicxx /opt/openmpi/bin/mpicxx --name openmpi`
-        """
-        from fabricbench.launch.building import BuildRequest  # noqa: PLC0415 - keeps the start of the program fast
-
-        wanted = BuildRequest(has_kernels=not without_kernels, definitions=tuple(define or ()), jobs=jobs)
-        for one in _asked(mpi, testbed, mpicxx, name):
-            _build(one, wanted, is_again=again)
+    Examples: `fabricbench build --mpi openmpi --testbed cluster.toml`,
+    `fabricbench build --mpicxx /opt/openmpi/bin/mpicxx --name openmpi`
+    """
+    wanted = BuildRequest(has_kernels=not without_kernels, definitions=tuple(define or ()), jobs=jobs)
+    for one in _asked(mpi, testbed, mpicxx, name):
+        _build(one, wanted, is_again=again)
 
 
 def _asked(name: str | None, testbed: Path | None, mpicxx: str | None, called: str) -> list[Mpi]:
     """Return the MPIs to be built with; UsageError where it is not said which."""
-    from fabricbench.testbed.model import Mpi  # noqa: PLC0415 - keeps the start of the program fast
-    from fabricbench.testbed.reading import read_testbed  # noqa: PLC0415 - the same
-
     if (testbed is None) == (mpicxx is None):
         raise UsageError(
             "say which MPI to build with: either --testbed or --mpicxx",
@@ -93,10 +85,6 @@ def _asked(name: str | None, testbed: Path | None, mpicxx: str | None, called: s
 
 
 def _build(mpi: Mpi, wanted: BuildRequest, *, is_again: bool) -> None:
-    from fabricbench.launch import building  # noqa: PLC0415 - keeps the start of the program fast
-    from fabricbench.launch.installation import find_installation  # noqa: PLC0415 - the same
-    from fabricbench.launch.mpi import find_library, is_built_with  # noqa: PLC0415 - the same
-
     installation = find_installation(mpi)
     library, version = find_library(installation)
     what = f"{library.NAME} {version}"

@@ -6,23 +6,31 @@ import time
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from fabricbench.analysis.gate import GateReport, GateVerdict, check_regressions, name_on
+from fabricbench.analysis.measured import name_of_cell
 from fabricbench.campaign.preparing import budget_seconds
+from fabricbench.campaign.run import resume_run
+from fabricbench.campaign.run_directory import RunDirectory
 from fabricbench.cli.arguments import refuse_without
 from fabricbench.cli.baselines import BaselineOption, GoodRunsOption, LastGoodOption, baselines_of
+from fabricbench.cli.check_junit import junit_document
+from fabricbench.cli.check_text import conclude, render
 from fabricbench.cli.losses import losses_said
 from fabricbench.cli.output import OutputFormat as TableFormat
 from fabricbench.cli.output import check_output, say, share_option, write_output
+from fabricbench.cli.progress import RunProgress, interruptible
 from fabricbench.errors import EnvironmentLacks, UsageError
+from fabricbench.model import Pattern
 from fabricbench.printable import printable
 from fabricbench.quantity import count
-
-if TYPE_CHECKING:
-    from fabricbench.analysis.gate import GateReport
-    from fabricbench.record.store import Run
+from fabricbench.record.last_good import GateResult, keep_gate_result
+from fabricbench.record.manifest import MOST_BLOCKS
+from fabricbench.record.setup import variant
+from fabricbench.record.store import Run
 
 FEWEST_ADDED = 2
 """Blocks that one more look is worth: each look costs a part of the error that is allowed."""
@@ -53,82 +61,74 @@ BudgetOption = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
+app = typer.Typer()
 
-    @app.command()
-    def check(
-        context: typer.Context,
-        run: NewRunsArgument,
-        baseline: BaselineOption = None,
-        last_good: LastGoodOption = None,
-        good_runs: GoodRunsOption = 1,
-        max_regression: Annotated[str, typer.Option(help="Largest slowdown that is allowed: 5% or 0.05.")] = "5%",
-        confidence: Annotated[str, typer.Option(help="Confidence of intervals and of the gate: 0.95 or 95%.")] = "0.95",
-        other_machines: OtherMachinesOption = False,
-        until_decided: UntilDecidedOption = False,
-        budget: BudgetOption = None,
-        form: Annotated[CheckFormat, typer.Option("--format", help="How to write it.")] = CheckFormat.TEXT,
-        output: Annotated[Path | None, typer.Option("--output", "-o", help="A file instead of stdout.")] = None,
-    ) -> None:
-        """Gate: exit with 1 if a test became slower by more than allowed, with 5 if the data cannot say, else with 0.
 
-        A test passes when its interval excludes a slowdown beyond the allowed one, and regresses when the interval lies
-        wholly beyond it (corrected for the number of tests). Fabrics and tests that the new run lacks, and other machines than
-        the baseline's, leave it open. Told as well: what the gate could decide with these data, and what it cannot exclude.
+@app.command()
+def check(
+    context: typer.Context,
+    run: NewRunsArgument,
+    baseline: BaselineOption = None,
+    last_good: LastGoodOption = None,
+    good_runs: GoodRunsOption = 1,
+    max_regression: Annotated[str, typer.Option(help="Largest slowdown that is allowed: 5% or 0.05.")] = "5%",
+    confidence: Annotated[str, typer.Option(help="Confidence of intervals and of the gate: 0.95 or 95%.")] = "0.95",
+    other_machines: OtherMachinesOption = False,
+    until_decided: UntilDecidedOption = False,
+    budget: BudgetOption = None,
+    form: Annotated[CheckFormat, typer.Option("--format", help="How to write it.")] = CheckFormat.TEXT,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="A file instead of stdout.")] = None,
+) -> None:
+    """Gate: exit with 1 if a test became slower by more than allowed, with 5 if the data cannot say, else with 0.
 
-        Example: `fabricbench check --baseline runs/old runs/new --max-regression 5%`
+    A test passes when its interval excludes a slowdown beyond the allowed one, and regresses when the interval lies
+    wholly beyond it (corrected for the number of tests). Fabrics and tests that the new run lacks, and other machines than
+    the baseline's, leave it open. Told as well: what the gate could decide with these data, and what it cannot exclude.
 
-        Several runs a side, so that sessions that differ by themselves are no regression:
-        `fabricbench check --baseline runs/a1 --baseline runs/a2 --baseline runs/a3 runs/b1 runs/b2 runs/b3`
+    Example: `fabricbench check --baseline runs/old runs/new --max-regression 5%`
 
-        For CI: `fabricbench check --baseline runs/old runs/new --format junit -o check.xml`
+    Several runs a side, so that sessions that differ by themselves are no regression:
+    `fabricbench check --baseline runs/a1 --baseline runs/a2 --baseline runs/a3 runs/b1 runs/b2 runs/b3`
 
-        Night after night, against the last three that lost nothing: `fabricbench check runs/new --last-good runs --good-runs 3`
+    For CI: `fabricbench check --baseline runs/old runs/new --format junit -o check.xml`
 
-        Measuring on: `fabricbench check --baseline runs/old runs/new --until-decided --budget 30min`
-        """
-        check_output(output)
-        if last_good is None:
-            refuse_without(context, "--last-good", "good_runs")
-        from fabricbench.analysis.gate import check_regressions  # noqa: PLC0415 - keeps the start of the program fast
-        from fabricbench.cli.check_junit import junit_document  # noqa: PLC0415
-        from fabricbench.cli.check_text import conclude, render  # noqa: PLC0415
-        from fabricbench.record.store import Run  # noqa: PLC0415
+    Night after night, against the last three that lost nothing: `fabricbench check runs/new --last-good runs --good-runs 3`
 
-        allowed, level = share_option(max_regression, "--max-regression"), share_option(confidence, "--confidence")
-        baselines = baselines_of(baseline or (), last_good, good_runs, run)
-        old = [Run.open(path) for path in baselines]
+    Measuring on: `fabricbench check --baseline runs/old runs/new --until-decided --budget 30min`
+    """
+    check_output(output)
+    if last_good is None:
+        refuse_without(context, "--last-good", "good_runs")
+    allowed, level = share_option(max_regression, "--max-regression"), share_option(confidence, "--confidence")
+    baselines = baselines_of(baseline or (), last_good, good_runs, run)
+    old = [Run.open(path) for path in baselines]
 
-        def look() -> GateReport:
-            with losses_said():
-                return check_regressions(
-                    old,
-                    [Run.open(path) for path in run],
-                    maximum=allowed,
-                    confidence=level,
-                    expects_other_machines=other_machines,
-                )
+    def look() -> GateReport:
+        with losses_said():
+            return check_regressions(
+                old,
+                [Run.open(path) for path in run],
+                maximum=allowed,
+                confidence=level,
+                expects_other_machines=other_machines,
+            )
 
-        if until_decided:
-            _check_one_baseline(baselines)
-            report = _decide(look, run, budget)
-        elif budget is not None:
-            raise UsageError("--budget is the time for measuring on", hint="add --until-decided, or leave --budget out")
-        else:
-            report = look()
-        is_junit = form is CheckFormat.JUNIT
-        if last_good is not None:
-            _keep(report, run[0], baselines)
-        write_output(junit_document(report) if is_junit else render(report, TableFormat(form.value)) + "\n", output)
-        conclude(report)
+    if until_decided:
+        _check_one_baseline(baselines)
+        report = _decide(look, run, budget)
+    elif budget is not None:
+        raise UsageError("--budget is the time for measuring on", hint="add --until-decided, or leave --budget out")
+    else:
+        report = look()
+    is_junit = form is CheckFormat.JUNIT
+    if last_good is not None:
+        _keep(report, run[0], baselines)
+    write_output(junit_document(report) if is_junit else render(report, TableFormat(form.value)) + "\n", output)
+    conclude(report)
 
 
 def _keep(report: GateReport, run: Path, baselines: Sequence[Path]) -> None:
     """Keep with a run what came of it, so that one that did not pass is nobody's baseline."""
-    from fabricbench.analysis.gate import GateVerdict  # noqa: PLC0415 - keeps the start of the program fast
-    from fabricbench.record.last_good import GateResult, keep_gate_result  # noqa: PLC0415
-
     result = GateResult(
         is_regressed=report.verdict is GateVerdict.REGRESSED,
         is_inconclusive=report.verdict is GateVerdict.INCONCLUSIVE,
@@ -156,11 +156,6 @@ def _decide(look: Callable[[], GateReport], runs: list[Path], budget: str | None
 
     The run's manifest counts the looks, and each tests at its share of the error.
     """
-    from fabricbench.analysis.gate import GateVerdict  # noqa: PLC0415
-    from fabricbench.campaign.run import resume_run  # noqa: PLC0415
-    from fabricbench.cli.progress import RunProgress, interruptible  # noqa: PLC0415
-    from fabricbench.record.store import Run  # noqa: PLC0415
-
     if len(runs) != 1:
         raise UsageError(
             f"--until-decided measures into one run, and {len(runs)} were given",
@@ -193,12 +188,6 @@ def _decide(look: Callable[[], GateReport], runs: list[Path], budget: str | None
 
 def planned_names(path: Path) -> set[str]:
     """Return what the launches of a run are to measure, by the names that the gate has for it."""
-    from fabricbench.analysis.gate import name_on  # noqa: PLC0415
-    from fabricbench.analysis.measured import name_of_cell  # noqa: PLC0415
-    from fabricbench.campaign.run_directory import RunDirectory  # noqa: PLC0415
-    from fabricbench.model import Pattern  # noqa: PLC0415
-    from fabricbench.record.setup import variant  # noqa: PLC0415
-
     plan = RunDirectory(path).read_plan().plan
     names = set()
     for launch in plan.launches:
@@ -227,8 +216,6 @@ def blocks_to_add(report: GateReport, have: int, block_seconds: float, seconds_l
 
     Where no number of the new run's blocks is enough, the run grows by half: a regression may still show.
     """
-    from fabricbench.record.manifest import MOST_BLOCKS  # noqa: PLC0415
-
     needed = report.power.needed_of_new if report.power is not None else None
     wanted = needed - have if needed is not None else have // 2
     fit = int(seconds_left / block_seconds) if block_seconds > 0 else 0

@@ -15,7 +15,7 @@ from fabricbench.model import Layer, Metric, Pattern
 from fabricbench.quantity import format_bytes
 from fabricbench.report.comma_separated import comparisons_csv, findings_csv, origin_columns, origins_of
 from fabricbench.report.first_screen import LOST, build_screen
-from fabricbench.report.terminal import table_text
+from fabricbench.report.terminal_table import table_text
 from fabricbench.report.words import (
     NOTHING,
     effect_words,

@@ -10,68 +10,72 @@ from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from fabricbench.campaign.plan import RunPlan
+from fabricbench.campaign.preflight import examine_venue
+from fabricbench.campaign.venue import Venue, find_venue
 from fabricbench.cli.output import as_json, check_output, output_width, wrapped, write_output
 from fabricbench.cli.progress import RunProgress
 from fabricbench.errors import EnvironmentLacks
+from fabricbench.lab import lab_support
+from fabricbench.launch.mpi import check_fits, find_starter
+from fabricbench.native import native_file
+from fabricbench.quantity import format_bit_s
+from fabricbench.report.terminal_table import table_text
 from fabricbench.table import Table, table
 from fabricbench.testbed.advice import ADVICE
+from fabricbench.testbed.doctor import Host, examine
+from fabricbench.testbed.preflight_result import Finding, FindingSeverity, NodeResult, Preflight, folded, told
 
-if TYPE_CHECKING:
-    from fabricbench.campaign.plan import RunPlan
-    from fabricbench.campaign.venue import Venue
-    from fabricbench.testbed.doctor import Host
-    from fabricbench.testbed.preflight_result import Finding, NodeResult, Preflight
+app = typer.Typer()
+
+UNBOUNDED = 10_000
+"""Columns of text that no terminal cuts."""
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
+class PreflightFormat(StrEnum):
+    """How a preflight, and the doctor, write."""
 
-    @app.command()
-    def doctor(
-        testbed: Annotated[
-            str | None,
-            typer.Option(metavar="WHERE", help="Look at every node of this testbed instead, as `run` does first."),
-        ] = None,
-        format_: Annotated[PreflightFormat, typer.Option("--format")] = PreflightFormat.TEXT,
-        output: Annotated[
-            Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of stdout.")
-        ] = None,
-    ) -> None:
-        """Take the inventory of this host and say which settings hurt measurements, and what to do.
+    TEXT = "text"
+    JSON = "json"
 
-        With --testbed: is every node reachable, with the same fabricbench, and are its interfaces, addresses and MTU as the testbed
-        says? What carries the fabrics, and in what do nodes differ? Exit code 2 where the testbed cannot be read, 3 where nodes
-        are not as it says, as `run` would refuse it.
 
-        Examples: `fabricbench doctor`, `fabricbench doctor --format json -o inventory.json`,
-        `fabricbench doctor --testbed rack-7.toml`
-        """
-        check_output(output)
-        if testbed is not None:
-            from fabricbench.campaign.venue import find_venue  # noqa: PLC0415 - keeps the start of the program fast
+@app.command()
+def doctor(
+    testbed: Annotated[
+        str | None,
+        typer.Option(metavar="WHERE", help="Look at every node of this testbed instead, as `run` does first."),
+    ] = None,
+    format_: Annotated[PreflightFormat, typer.Option("--format")] = PreflightFormat.TEXT,
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of stdout.")] = None,
+) -> None:
+    """Take the inventory of this host and say which settings hurt measurements, and what to do.
 
-            show_preflight(find_venue(testbed), None, format_, output)
-            return
-        from fabricbench.testbed.doctor import examine  # noqa: PLC0415 - keeps the start of the program fast
+    With --testbed: is every node reachable, with the same fabricbench, and are its interfaces, addresses and MTU as the testbed
+    says? What carries the fabrics, and in what do nodes differ? Exit code 2 where the testbed cannot be read, 3 where nodes
+    are not as it says, as `run` would refuse it.
 
-        host, lab = examine(), _lab_support()
-        if format_ is PreflightFormat.JSON:
-            data = host.model_dump(mode="json") | {"lab": lab, "inventory": host.inventory()}
-            write_output(json.dumps(data, indent=2) + "\n", output)
-        else:
-            write_output(_host_text(host, lab, output_width(output, UNBOUNDED)), output)
-        _check_measurer()
+    Examples: `fabricbench doctor`, `fabricbench doctor --format json -o inventory.json`,
+    `fabricbench doctor --testbed rack-7.toml`
+    """
+    check_output(output)
+    if testbed is not None:
+        show_preflight(find_venue(testbed), None, format_, output)
+        return
+    host, lab = examine(), _lab_support()
+    if format_ is PreflightFormat.JSON:
+        data = host.model_dump(mode="json") | {"lab": lab, "inventory": host.inventory()}
+        write_output(json.dumps(data, indent=2) + "\n", output)
+    else:
+        write_output(_host_text(host, lab, output_width(output, UNBOUNDED)), output)
+    _check_measurer()
 
 
 def _check_measurer() -> None:
     """Raise EnvironmentLacks where the measurer does not start with its own MPI: another library is in its way."""
-    from fabricbench.launch.mpi import check_fits, find_starter  # noqa: PLC0415 - keeps the start of the program fast
-    from fabricbench.native import native_file  # noqa: PLC0415
-
     try:
         starter, measurer = find_starter(), native_file("fabricbench-probe")
     except EnvironmentLacks:  # the inventory tells that there is no MPI here
@@ -81,14 +85,8 @@ def _check_measurer() -> None:
 
 def _lab_support() -> dict[str, str]:
     """Try whether and how a lab can be had here."""
-    from fabricbench.lab import lab_support  # noqa: PLC0415
-
     support = lab_support()
     return {"mode": str(support.mode), "reason": support.reason}
-
-
-UNBOUNDED = 10_000
-"""Columns of text that no terminal cuts."""
 
 
 def _host_text(host: Host, lab: dict[str, str], columns: int) -> str:
@@ -115,17 +113,8 @@ def _hanging(head: str, text: str, columns: int) -> list[str]:
     return wrap(text, columns, initial_indent=head, subsequent_indent=" " * below, break_on_hyphens=False) or [head]
 
 
-class PreflightFormat(StrEnum):
-    """How a preflight, and the doctor, write."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
 def show_preflight(venue: Venue, plan: RunPlan | None, form: PreflightFormat, output: Path | None = None) -> None:
     """Write how a venue was found. Raises the refusal that a run would end with."""
-    from fabricbench.campaign.preflight import examine_venue  # noqa: PLC0415 - keeps the start of the program fast
-
     with RunProgress() as progress:
         found = examine_venue(venue, plan, progress.show)
     text = as_json(_data(found)) if form is PreflightFormat.JSON else _text(found, output_width(output, UNBOUNDED))
@@ -141,8 +130,6 @@ def _data(found: Preflight) -> dict[str, object]:
 
 
 def _text(found: Preflight, width: int) -> str:
-    from fabricbench.report.terminal import table_text  # noqa: PLC0415 - keeps the start of the program fast
-
     parts = [preflight_table(found, found.findings, width), *wrapped((f"  {note}" for note in found.notes), width)]
     adapters = _adapters(found)
     parts += ["", table_text(adapters, width)] if adapters.rows else []
@@ -152,8 +139,6 @@ def _text(found: Preflight, width: int) -> str:
 
 def problem_lines(errors: Sequence[Finding], warnings: Sequence[Finding], width: int) -> list[str]:
     """Return problems and warnings, each under its heading, in so many columns."""
-    from fabricbench.testbed.preflight_result import told  # noqa: PLC0415
-
     parts = []
     for title, findings in (("problems:", errors), ("warnings:", warnings)):
         parts += ["", title, *wrapped(told(findings), width)] if findings else []
@@ -162,8 +147,6 @@ def problem_lines(errors: Sequence[Finding], warnings: Sequence[Finding], width:
 
 def preflight_table(found: Preflight, findings: Sequence[Finding], width: int) -> str:
     """Return the table of the nodes, each with the worst of what was found of it, in so many columns."""
-    from fabricbench.report.terminal import table_text  # noqa: PLC0415 - keeps the start of the program fast
-
     fabrics = list(dict.fromkeys(name for node in found.nodes for name in node.attachments))
     title = f"testbed {found.testbed}"
     nodes = table(
@@ -198,8 +181,6 @@ def _rows(found: Preflight, fabrics: Sequence[str], findings: Sequence[Finding])
 
 
 def _folded(nodes: Sequence[NodeResult]) -> str:
-    from fabricbench.testbed.preflight_result import folded  # noqa: PLC0415
-
     return f"{folded(node.name for node in nodes)} ({len(nodes)})"
 
 
@@ -243,8 +224,6 @@ def _adapters(found: Preflight) -> Table:
 
 
 def _shown(name: str, value: str) -> str:
-    from fabricbench.quantity import format_bit_s  # noqa: PLC0415
-
     if name == "speed" and value:
         return format_bit_s(float(value))
     return f"{float(value) / 1e9:g} GT/s" if name == "PCIe" and value else value
@@ -264,7 +243,5 @@ def _attached(node: NodeResult, fabric: str, *, with_address: bool = True) -> st
 
 
 def _result(findings: Sequence[Finding], node: NodeResult) -> str:
-    from fabricbench.testbed.preflight_result import FindingSeverity  # noqa: PLC0415
-
     found = {one.severity for one in findings if one.node == node.name}
     return "refused" if FindingSeverity.ERROR in found else "warning" if found else "good"

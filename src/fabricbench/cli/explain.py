@@ -2,99 +2,96 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from fabricbench.analysis import analyse
+from fabricbench.analysis.findings import Findings
+from fabricbench.analysis.findings.stages import CauseConfirmation, StageCause
+from fabricbench.campaign.preparing import prepare
+from fabricbench.campaign.presets import EXPLAIN
+from fabricbench.chapters import stages
+from fabricbench.chapters.chapter import rows_of
+from fabricbench.chapters.stages import CAUSES
 from fabricbench.cli.arguments import NodesOption, SeedOption, refuse_without
+from fabricbench.cli.confirming import confirm
 from fabricbench.cli.losses import results_lost, say_losses
 from fabricbench.cli.output import OutputFormat, as_json, check_output, output_width, prose, write_output
+from fabricbench.cli.run import measure
 from fabricbench.errors import UsageError
 from fabricbench.model import Model
+from fabricbench.record.account import account_of
 from fabricbench.record.provenance import mark_words
+from fabricbench.record.store import Run
+from fabricbench.report.cause_words import confirmation_words
+from fabricbench.report.comma_separated import flat
+from fabricbench.report.fitting import fitted
 from fabricbench.table import as_markdown, as_text, rows_csv
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from fabricbench.analysis.findings import Findings
-    from fabricbench.analysis.findings.stages import CauseConfirmation
 
 USUAL_WIDTH = 120
 """Columns of text in files and pipes."""
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
+app = typer.Typer()
 
-    @app.command()
-    def explain(
-        context: typer.Context,
-        run: Annotated[
-            Path, typer.Argument(metavar="RUNDIR", help="A stored run; with --testbed, where to store a new one.")
-        ],
-        testbed: Annotated[
-            str | None,
-            typer.Option(metavar="WHERE", help="Measure first: the campaign `explain`, as `run` names testbeds."),
-        ] = None,
-        nodes: NodesOption = None,
-        seed: SeedOption = None,
-        blocks: Annotated[
-            int | None,
-            typer.Option(min=2, help="With --testbed or --confirm: launches on each fabric (default: the campaign's)."),
-        ] = None,
-        confirm: Annotated[
-            Path | None,
-            typer.Option(
-                metavar="DIR",
-                help="Measure each cause taken away, beside the same as it was, where the run took place; store it there.",
-            ),
-        ] = None,
-        form: Annotated[OutputFormat, typer.Option("--format", help="How to write it.")] = OutputFormat.TEXT,
-        output: Annotated[Path | None, typer.Option("--output", "-o", help="A file instead of stdout.")] = None,
-    ) -> None:
-        """Show the stages of round trips: how long each message is in library and socket, in the queue, on the wire, waking up.
 
-        With --testbed messages over udp and tcp are measured first: alone, at a set rate, in turn and in bursts. No right is needed
-        for it. What delays them is named where a rule knows it, and --confirm measures whether it goes where that is taken away.
+@app.command()
+def explain(
+    context: typer.Context,
+    run: Annotated[
+        Path, typer.Argument(metavar="RUNDIR", help="A stored run; with --testbed, where to store a new one.")
+    ],
+    testbed: Annotated[
+        str | None,
+        typer.Option(metavar="WHERE", help="Measure first: the campaign `explain`, as `run` names testbeds."),
+    ] = None,
+    nodes: NodesOption = None,
+    seed: SeedOption = None,
+    blocks: Annotated[
+        int | None,
+        typer.Option(min=2, help="With --testbed or --confirm: launches on each fabric (default: the campaign's)."),
+    ] = None,
+    confirm: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Measure each cause taken away, beside the same as it was, where the run took place; store it there.",
+        ),
+    ] = None,
+    form: Annotated[OutputFormat, typer.Option("--format", help="How to write it.")] = OutputFormat.TEXT,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="A file instead of stdout.")] = None,
+) -> None:
+    """Show the stages of round trips: how long each message is in library and socket, in the queue, on the wire, waking up.
 
-        Examples: `fabricbench explain runs/why --testbed lab:fast-ethernet,myrinet`, `fabricbench explain runs/today`
-        """
-        check_output(output)
-        from fabricbench.analysis import analyse  # noqa: PLC0415 - keeps the start of the program fast
-        from fabricbench.record.account import account_of  # noqa: PLC0415
-        from fabricbench.record.store import Run  # noqa: PLC0415
+    With --testbed messages over udp and tcp are measured first: alone, at a set rate, in turn and in bursts. No right is needed
+    for it. What delays them is named where a rule knows it, and --confirm measures whether it goes where that is taken away.
 
-        if testbed is not None:
-            _measure(testbed, nodes, seed, blocks, run)
-        else:
-            refuse_without(context, "--testbed", "nodes", "seed", *(() if confirm is not None else ("blocks",)))
-        opened = Run.open(run)
-        findings = analyse([opened])
-        confirmed = () if confirm is None else _confirmed(findings, run, confirm, blocks)
-        write_output(render(findings, form, confirmed, width=output_width(output, USUAL_WIDTH)) + "\n", output)
-        account = account_of(opened)
-        if testbed is not None and account.has_lost_results:
-            raise results_lost(account, run)
-        say_losses((account,), (str(run),))
+    Examples: `fabricbench explain runs/why --testbed lab:fast-ethernet,myrinet`, `fabricbench explain runs/today`
+    """
+    check_output(output)
+    if testbed is not None:
+        _measure(testbed, nodes, seed, blocks, run)
+    else:
+        refuse_without(context, "--testbed", "nodes", "seed", *(() if confirm is not None else ("blocks",)))
+    opened = Run.open(run)
+    findings = analyse([opened])
+    confirmed = () if confirm is None else _confirmed(findings, run, confirm, blocks)
+    write_output(render(findings, form, confirmed, width=output_width(output, USUAL_WIDTH)) + "\n", output)
+    account = account_of(opened)
+    if testbed is not None and account.has_lost_results:
+        raise results_lost(account, run)
+    say_losses((account,), (str(run),))
 
 
 def _measure(testbed: str, nodes: int | None, seed: int | None, blocks: int | None, directory: Path) -> None:
-    from fabricbench.campaign.preparing import prepare  # noqa: PLC0415
-    from fabricbench.campaign.presets import EXPLAIN  # noqa: PLC0415
-    from fabricbench.cli.run import measure  # noqa: PLC0415
-
     measure(prepare(EXPLAIN.name, testbed, nodes, None, blocks, seed), directory)
 
 
 def _confirmed(findings: Findings, run: Path, folder: Path, blocks: int | None) -> Sequence[CauseConfirmation]:
-    from fabricbench.analysis.findings.stages import StageCause  # noqa: PLC0415 - keeps the start of the program fast
-    from fabricbench.chapters.chapter import rows_of  # noqa: PLC0415
-    from fabricbench.chapters.stages import CAUSES  # noqa: PLC0415
-    from fabricbench.cli.confirming import confirm  # noqa: PLC0415
-
     return confirm(rows_of(findings, CAUSES, StageCause), run, folder, blocks)
 
 
@@ -105,11 +102,6 @@ def render(
     findings: Findings, form: OutputFormat, confirmed: Sequence[CauseConfirmation] = (), *, width: int = USUAL_WIDTH
 ) -> str:
     """Return the chapter of stages in a format; JSON holds it at full precision, CSV its stages. UsageError where there is none."""
-    from fabricbench.chapters import stages  # noqa: PLC0415 - keeps the start of the program fast
-    from fabricbench.report.cause_words import confirmation_words  # noqa: PLC0415
-    from fabricbench.report.comma_separated import flat  # noqa: PLC0415
-    from fabricbench.report.fitting import fitted  # noqa: PLC0415
-
     records = {
         name: [row.model_dump(mode="json") if isinstance(row, Model) else dict(row) for row in rows]
         for name, rows in stages.CHAPTER.records_of(findings).items()

@@ -6,7 +6,7 @@ import sys
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -15,12 +15,13 @@ from fabricbench.cli.arguments import ForceOption
 from fabricbench.cli.losses import say_losses
 from fabricbench.cli.output import check_new, check_output, opened_output, say
 from fabricbench.errors import UsageError
+from fabricbench.exchange.exported import ExportedFile, Exporter
+from fabricbench.exchange.exporter import Exported, export_run, exporter_named
+from fabricbench.exchange.placing import write_file, write_folder, write_zip
 from fabricbench.printable import printable
 from fabricbench.quantity import count
-
-if TYPE_CHECKING:
-    from fabricbench.exchange.exported import ExportedFile, Exporter
-    from fabricbench.exchange.exporter import Exported
+from fabricbench.record.account import account_of
+from fabricbench.record.store import Run
 
 
 class ExportFormat(StrEnum):
@@ -44,47 +45,43 @@ ZIP = ".zip"
 OTHER_ARCHIVES = (".tar", ".gz", ".tgz", ".bz2", ".xz", ".zst", ".7z")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
+app = typer.Typer()
 
-    @app.command()
-    def export(
-        run_directory: Annotated[
-            Path,
-            typer.Argument(
-                metavar="RUNDIR", autocompletion=completion.run_directories, help="A run directory, finished or not."
-            ),
-        ],
-        form: Annotated[ExportFormat, typer.Option("--format", help="What is to read it.")],
-        output: Annotated[
-            Path,
-            typer.Option(
-                "--output", "-o", metavar="PATH", help="A file, or - for stdout; of several files a folder or a .zip."
-            ),
-        ] = STDOUT,
-        force: ForceOption = False,
-    ) -> None:
-        """Write a launch's value of each test as other programs read it, with its unit, fabric, test, launch and origin.
 
-        What counts nowhere (a path that was refuted, a test that failed) is marked where the format can, and else left out and
-        counted; what a format has no place for is said on stderr. Every sample: `fabricbench show RUNDIR --format csv`.
+@app.command()
+def export(
+    run_directory: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RUNDIR", autocompletion=completion.run_directories, help="A run directory, finished or not."
+        ),
+    ],
+    form: Annotated[ExportFormat, typer.Option("--format", help="What is to read it.")],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="PATH", help="A file, or - for stdout; of several files a folder or a .zip."
+        ),
+    ] = STDOUT,
+    force: ForceOption = False,
+) -> None:
+    """Write a launch's value of each test as other programs read it, with its unit, fabric, test, launch and origin.
 
-        Example: `fabricbench export runs/today --format csv -o launches.csv`
-        """
-        from fabricbench.exchange.exporter import export_run, exporter_named  # noqa: PLC0415 - keeps the start fast
-        from fabricbench.record.account import account_of  # noqa: PLC0415
-        from fabricbench.record.store import Run  # noqa: PLC0415
+    What counts nowhere (a path that was refuted, a test that failed) is marked where the format can, and else left out and
+    counted; what a format has no place for is said on stderr. Every sample: `fabricbench show RUNDIR --format csv`.
 
-        exporter = exporter_named(form.value)
-        _check_output(exporter, output, may_replace=force)
-        run = Run.open(run_directory)
-        say_losses((account_of(run),), (str(run_directory),))
-        exported = export_run(run, exporter)
-        for remark in exported.remarks:
-            say(f"{form.value}: {remark}")
-        _write(exporter, exported, output)
-        if output != STDOUT:
-            say(f"{count(exported.results, 'result')} in {output}")
+    Example: `fabricbench export runs/today --format csv -o launches.csv`
+    """
+    exporter = exporter_named(form.value)
+    _check_output(exporter, output, may_replace=force)
+    run = Run.open(run_directory)
+    say_losses((account_of(run),), (str(run_directory),))
+    exported = export_run(run, exporter)
+    for remark in exported.remarks:
+        say(f"{form.value}: {remark}")
+    _write(exporter, exported, output)
+    if output != STDOUT:
+        say(f"{count(exported.results, 'result')} in {output}")
 
 
 def _check_output(exporter: Exporter, output: Path, *, may_replace: bool) -> None:
@@ -131,8 +128,6 @@ def _check_ending(exporter: Exporter, output: Path) -> None:
 
 
 def _write(exporter: Exporter, exported: Exported, output: Path) -> None:
-    from fabricbench.exchange.placing import write_file, write_folder, write_zip  # noqa: PLC0415 - keeps the start fast
-
     if _is_in_a_folder(exporter, output):
         write_folder(exported.files, output)
         return

@@ -11,6 +11,8 @@ import typer
 
 from fabricbench.cli.output import say
 from fabricbench.errors import UsageError
+from fabricbench.exchange.import_options import ImportOptions
+from fabricbench.exchange.storing import import_run
 from fabricbench.model import Layer
 from fabricbench.quantity import count
 
@@ -21,49 +23,46 @@ FORMATS = (
 """The names of all importers, which are loaded where they are needed alone."""
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
+app = typer.Typer()
 
-    @app.command(
-        name="import",
-        epilog="Example: `fabricbench import --fabric ib=ib1.txt,ib2.txt --fabric eth=eth1.txt,eth2.txt -o runs/osu`",
-    )
-    def import_(
-        fabrics: Annotated[
-            list[str],
-            typer.Option(
-                "--fabric",
-                metavar="NAME=PATH[,PATH...]",
-                help="A fabric and what was measured on it: each file, or folder of files, is one launch.",
-            ),
-        ],
-        output: Annotated[Path, typer.Option("--output", "-o", metavar="RUNDIR", help="A new run directory.")],
-        importer: Annotated[
-            str | None,
-            typer.Option("--from", metavar="PROGRAM", help=f"Which program wrote it: {FORMATS}. Default: found out."),
-        ] = None,
-        layer: Annotated[Layer | None, typer.Option(help="The layer, where the text does not tell it.")] = None,
-        ranks: Annotated[int | None, typer.Option(min=1, help="The ranks, where the text does not tell them.")] = None,
-        message_bytes: Annotated[
-            int | None, typer.Option(min=0, help="The size of a message, where the text does not tell it.")
-        ] = None,
-    ) -> None:
-        """Bring results of other programs into a run directory, for `report`, `compare` and `show`.
 
-        They stay marked as imported, are compared with results of the same program alone, and their path is unproven.
-        """
-        from fabricbench.exchange.import_options import ImportOptions  # noqa: PLC0415 - only where it is needed
-        from fabricbench.exchange.storing import import_run  # noqa: PLC0415 - only where it is needed
+@app.command(
+    name="import",
+    epilog="Example: `fabricbench import --fabric ib=ib1.txt,ib2.txt --fabric eth=eth1.txt,eth2.txt -o runs/osu`",
+)
+def import_(
+    fabrics: Annotated[
+        list[str],
+        typer.Option(
+            "--fabric",
+            metavar="NAME=PATH[,PATH...]",
+            help="A fabric and what was measured on it: each file, or folder of files, is one launch.",
+        ),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="RUNDIR", help="A new run directory.")],
+    importer: Annotated[
+        str | None,
+        typer.Option("--from", metavar="PROGRAM", help=f"Which program wrote it: {FORMATS}. Default: found out."),
+    ] = None,
+    layer: Annotated[Layer | None, typer.Option(help="The layer, where the text does not tell it.")] = None,
+    ranks: Annotated[int | None, typer.Option(min=1, help="The ranks, where the text does not tell them.")] = None,
+    message_bytes: Annotated[
+        int | None, typer.Option(min=0, help="The size of a message, where the text does not tell it.")
+    ] = None,
+) -> None:
+    """Bring results of other programs into a run directory, for `report`, `compare` and `show`.
 
-        command = ("fabricbench", *sys.argv[1:])
-        options = ImportOptions(importer, layer, ranks, message_bytes)
-        gc.disable()  # what is read is kept until it is written: nothing would be found, and looking takes a tenth
-        try:
-            manifest = import_run(output, _fabrics(fabrics), options, command=command, tell=_warn)
-        finally:
-            gc.enable()
-        blocks = len({launch.block for launch in manifest.planned})
-        say(f"{count(len(manifest.planned), 'launch')} in {count(blocks, 'block')}; next: fabricbench report {output}")
+    They stay marked as imported, are compared with results of the same program alone, and their path is unproven.
+    """
+    command = ("fabricbench", *sys.argv[1:])
+    options = ImportOptions(importer, layer, ranks, message_bytes)
+    gc.disable()  # what is read is kept until it is written: nothing would be found, and looking takes a tenth
+    try:
+        manifest = import_run(output, _fabrics(fabrics), options, command=command, tell=_warn)
+    finally:
+        gc.enable()
+    blocks = len({launch.block for launch in manifest.planned})
+    say(f"{count(len(manifest.planned), 'launch')} in {count(blocks, 'block')}; next: fabricbench report {output}")
 
 
 def _warn(text: str) -> None:

@@ -21,7 +21,7 @@ from fabricbench.lab.topology import GUESTS_NOTE, Rdma
 from fabricbench.printable import PrintableConsole, printable
 from fabricbench.quantity import count, format_bit_s, format_bytes, format_seconds
 
-lab_app = typer.Typer(
+app = typer.Typer(
     name="lab",
     help="Virtual testbeds on this machine: nodes in namespaces, joined by emulated switches.",
     epilog="Example: `fabricbench lab up demo --fabric fast-ethernet --fabric myrinet`",
@@ -44,12 +44,7 @@ FormatOption = Annotated[LabFormat, typer.Option("--format", help="How to write 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", autocompletion=completion.labs, help="The lab's name.")]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.add_typer(lab_app)
-
-
-@lab_app.command(
+@app.command(
     epilog="Example: `fabricbench lab up demo --nodes 4 --fabric fast-ethernet --fabric myrinet:delay=5us,mtu=9000`"
 )
 def up(
@@ -99,7 +94,7 @@ def up(
     )
 
 
-@lab_app.command(epilog="Example: `fabricbench lab status demo --format json`")
+@app.command(epilog="Example: `fabricbench lab status demo --format json`")
 def status(
     name: Annotated[
         str | None,
@@ -120,7 +115,7 @@ def status(
         _print_status(one)
 
 
-@lab_app.command(
+@app.command(
     name="exec",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
     epilog="Example: `fabricbench lab exec demo n0 -- iperf3 -s`",
@@ -144,7 +139,7 @@ def exec_(
         raise EnvironmentLacks(f"cannot start {tokens[0]}: {error}") from None
 
 
-@lab_app.command(epilog="Example: `fabricbench lab down demo`")
+@app.command(epilog="Example: `fabricbench lab down demo`")
 def down(
     name: Annotated[
         str | None, typer.Argument(metavar="[NAME]", autocompletion=completion.labs, help="The lab's name.")
@@ -163,7 +158,7 @@ def down(
         _say(f"lab {each} is gone")
 
 
-@lab_app.command(name="list", epilog="Example: `fabricbench lab list --format json`")
+@app.command(name="list", epilog="Example: `fabricbench lab list --format json`")
 def list_(form: FormatOption = LabFormat.TEXT) -> None:
     """List the running labs of this user."""
     _say_dropped()
@@ -177,7 +172,7 @@ def list_(form: FormatOption = LabFormat.TEXT) -> None:
         typer.echo(printable(name))
 
 
-@lab_app.command(epilog="Example: `fabricbench lab presets --format json`")
+@app.command(epilog="Example: `fabricbench lab presets --format json`")
 def presets(form: FormatOption = LabFormat.TEXT) -> None:
     """Show the fabrics that can be asked for, each figure with its source."""
     if form is LabFormat.JSON:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -14,39 +13,34 @@ import typer
 
 from fabricbench.cli import completion
 from fabricbench.cli.output import check_output, text_width, write_output
-from fabricbench.configuration import did_you_mean
-from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Metric, Pattern
 from fabricbench.native import doors
 from fabricbench.pattern_facts import Family, Parameter, Parameters, PatternFacts, chosen_parameters
 from fabricbench.patterns import PATTERNS, why_impossible
 
+app = typer.Typer()
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
 
-    @app.command(name="list")
-    def list_(
-        name: Annotated[
-            str | None,
-            typer.Argument(
-                metavar="[NAME]",
-                autocompletion=completion.measurable,
-                help="A pattern, an operation, a layer, a kind of workload or an application; `workloads` for all of these, "
-                "`mpis` for the MPIs that fabricbench is built with.",
-            ),
-        ] = None,
-        json_: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
-        output: Annotated[
-            Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of stdout.")
-        ] = None,
-    ) -> None:
-        """List the layers, patterns, operations and kinds of workload that can be measured, or tell one of them in detail.
+@app.command(name="list")
+def list_(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NAME]",
+            autocompletion=completion.measurable,
+            help="A pattern, an operation, a layer, a kind of workload or an application; `workloads` for all of these, "
+            "`mpis` for the MPIs that fabricbench is built with.",
+        ),
+    ] = None,
+    json_: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of stdout.")] = None,
+) -> None:
+    """List the layers, patterns, operations and kinds of workload that can be measured, or tell one of them in detail.
 
-        Example: `fabricbench list`, `fabricbench list chaos`, `fabricbench list hpl` or `fabricbench list mpis`
-        """
-        check_output(output)
-        write_output(as_data(name) if json_ else as_text(name), output)
+    Example: `fabricbench list`, `fabricbench list chaos`, `fabricbench list hpl` or `fabricbench list mpis`
+    """
+    check_output(output)
+    write_output(as_data(name) if json_ else as_text(name), output)
 
 
 LAYERS = {
@@ -86,23 +80,16 @@ SAMPLES = {
     Family.WORKLOAD: "one run, by the program's own clock; its checks, its profile and its rate are in launch.json",
 }
 
-WORKLOADS_NAME, MPIS_NAME = "workloads", "mpis"
-
 
 def as_text(name: str | None) -> str:
-    """Return the list, or one of its entries in detail; UsageError for a name that is none."""
-    if name == WORKLOADS_NAME:
-        return "\n".join(_workloads()) + "\n"
-    if name == MPIS_NAME:
-        return "\n".join(_mpis()) + "\n"
+    """Return the list as text; UsageError where nothing has this name."""
     if name is None:
         return "\n".join(_overview()) + "\n"
-    one = _workload(name)
-    lines = [] if one is None else [*_workload_detail(one)]
-    if name == Pattern.NPB:  # which is both
-        lines = [*_detail(Pattern.NPB), "", *lines]
-    elif one is None:
-        lines = [*_detail(_find(name))]
+    lines = [] if (found := _find(name)) is None else [*_detail(found)]
+    if found in (None, Pattern.NPB):  # which is a workload as well
+        from fabricbench.cli import list_workloads  # noqa: PLC0415 - patterns are listed without loading what it needs
+
+        lines += [*([""] if lines else []), *list_workloads.lines(name)]
     return "\n".join(lines) + "\n"
 
 
@@ -113,179 +100,30 @@ def as_data(name: str | None) -> str:
             "layers": [_layer_data(layer) for layer in Layer],
             "patterns": [_pattern_data(facts) for facts in PATTERNS.values()],
         }
-    elif name == WORKLOADS_NAME:
-        data = {"workloads": _workload_data(), "applications": _application_data()}
-    elif name == MPIS_NAME:
-        data = {"mpis": _mpi_data()}
-    elif (one := _workload(name)) is not None:
-        data = one | (_pattern_data(PATTERNS[Pattern.NPB]) if name == Pattern.NPB else {})
     else:
-        found = _find(name)
-        data = _layer_data(found) if isinstance(found, Layer) else _pattern_data(PATTERNS[found])
+        data, found = {}, _find(name)
+        if found in (None, Pattern.NPB):
+            from fabricbench.cli import list_workloads  # noqa: PLC0415 - as above
+
+            data = list_workloads.data(name)
+        if found is not None:
+            data |= _layer_data(found) if isinstance(found, Layer) else _pattern_data(PATTERNS[found])
     return json.dumps(data, indent=2) + "\n"
 
 
-def _workload(name: str) -> dict[str, Any] | None:
-    """Return what is known of a kind of workload or an application that comes with fabricbench; None where it is neither."""
-    if name in {*Layer, *Pattern} - {Pattern.NPB}:
-        return None
-    from fabricbench.cli.list_keys import keys_of  # noqa: PLC0415 - patterns are listed without loading what it needs
-    from fabricbench.workload.registry import WORKLOADS  # noqa: PLC0415 - the same
-
-    if name in WORKLOADS:
-        kind = WORKLOADS[name]
-        return {"kind": name, "summary": kind.summary, "keys": dict(keys_of(kind.table))}
-    return next((one for one in _application_data() if one["name"] == name), None)
-
-
-def _workload_detail(one: dict[str, Any]) -> Iterator[str]:
-    if "kind" in one:
-        yield f"{one['kind']}: {one['summary']}"
-        yield ""
-        yield _entry("asked for", f'[[workload]] kind = "{one["kind"]}" of a campaign, with these keys')
-        for key, text in one["keys"].items():
-            yield _entry("key", f"{key}: {text}")
-        yield _entry("units", 'sizes, times and rates are written with theirs ("25MiB", "2ms", "100 Tflop/s")')
-        yield _entry("more", "docs/workloads.md tells what each is")
-        return
-    yield f"{one['name']}: {one['description']} ({one['licence']})"
-    yield ""
-    yield _entry("asked for", f'[[workload]] kind = "command", application = "{one["name"]}" of a campaign')
-    yield _entry("here", one["program"] if not one["lacking"] else f"not: {', '.join(one['lacking'])} is missing")
-    yield _entry("to get it", one["get"])
-    for name, value in one["parameters"].items():
-        yield _entry("parameter", f"{name}: default {value}")
-    for figure in one["figures"]:
-        yield _entry("figure", figure)
-
-
-def _workloads() -> Iterator[str]:
-    yield "Workloads: [[workload]] of a campaign, each with its kind and the keys of that kind"
-    kinds = _workload_data()
-    widest = max(len(one["kind"]) for one in kinds)
-    for one in kinds:
-        yield _hanging(f"  {one['kind']:{widest}}  ", one["summary"])
-        yield fill(
-            f"keys: {', '.join(one['keys'])}",
-            text_width(),
-            initial_indent=" " * (widest + 4),
-            subsequent_indent=" " * (widest + 4),
-        )
-    yield ""
-    yield 'Applications that come with fabricbench: kind = "command", application = "NAME"'
-    applications = _application_data()
-    widest = max(len(one["name"]) for one in applications)
-    for one in applications:
-        yield _hanging(f"  {one['name']:{widest}}  ", f"{one['description']} ({one['licence']})")
-        state = f"not here: {', '.join(one['lacking'])}; {one['get']}" if one["lacking"] else f"here: {one['program']}"
-        yield fill(
-            f"{state}; parameters: {', '.join(f'{name}={value}' for name, value in one['parameters'].items())}",
-            text_width(),
-            initial_indent=" " * (widest + 4),
-            subsequent_indent=" " * (widest + 4),
-        )
-
-
-def _application_data() -> list[dict[str, Any]]:
-    from fabricbench.workload.application import shipped  # noqa: PLC0415 - patterns are listed without loading what it needs
-    from fabricbench.workload.command import shipped_table  # noqa: PLC0415 - the same
-
-    return [
-        {
-            "name": one.name,
-            "description": one.description,
-            "licence": one.licence,
-            "program": shutil.which(one.first_program),
-            "needs": list(one.wanted({name: values[0] for name, values in one.parameters.items()})),
-            "lacking": [
-                each.what for each in one.lacking({name: values[0] for name, values in one.parameters.items()})
-            ],
-            "get": one.get,
-            "parameters": {name: values[0] for name, values in one.parameters.items()},
-            "figures": [f"{figure.name}, {figure.unit}, better {figure.better}" for figure in one.figure],
-        }
-        for one in map(shipped_table, shipped())
-    ]
-
-
-def _workload_data() -> list[dict[str, Any]]:
-    from fabricbench.workload.registry import WORKLOADS  # noqa: PLC0415 - patterns are listed without loading what it needs
-
-    return [
-        {
-            "kind": one.name,
-            "summary": one.summary,
-            "keys": [field.alias or name for name, field in one.table.model_fields.items() if name != "kind"],
-        }
-        for one in WORKLOADS.values()
-    ]
-
-
-def _mpis() -> Iterator[str]:
-    yield "MPIs that fabricbench is built with, by `make`, `pip install` or `fabricbench build`"
-    for one in _mpi_data():
-        state = "" if one["is_current"] else "; from other sources: build it again"
-        yield f"  {one['mpi'] or 'without [[mpi]]'}: {one['library']}, {one['mpicxx']}{state}"
-        yield fill(
-            f"{', '.join(one['programs'])} in {one['folder']}",
-            text_width(),
-            initial_indent="    ",
-            subsequent_indent="    ",
-        )
-
-
-def _mpi_data() -> list[dict[str, Any]]:
-    from fabricbench.launch.building import all_builds  # noqa: PLC0415 - patterns are listed without loading what it needs
-    from fabricbench.launch.mpi import find_starter  # noqa: PLC0415 - the same
-    from fabricbench.native import native_file, native_programs  # noqa: PLC0415 - the same
-
-    usual = find_starter()
-    first = {
-        "mpi": "",
-        "library": usual.mpi,
-        "mpicxx": usual.installation.mpicxx,
-        "folder": str(native_file("build_info.json").parent),
-        "programs": [path.name for path in native_programs()],
-        "is_current": True,
-    }
-    others = [
-        {
-            "mpi": one.mpi,
-            "library": one.library,
-            "mpicxx": one.mpicxx,
-            "folder": str(one.folder),
-            "programs": [path.name for path in one.programs],
-            "is_current": one.is_current,
-        }
-        for one in all_builds()
-    ]
-    return [first, *others]
-
-
-def _find(name: str) -> Layer | Pattern:
-    if name in set(Layer):
-        return Layer(name)
-    if name in set(Pattern):
-        return Pattern(name)
-    from fabricbench.workload.application import shipped  # noqa: PLC0415 - patterns are listed without loading what it needs
-    from fabricbench.workload.registry import WORKLOADS  # noqa: PLC0415 - the same
-
-    known = [*map(str, [*Layer, *Pattern]), *WORKLOADS, *shipped(), WORKLOADS_NAME, MPIS_NAME]
-    raise UsageError(
-        f"there is no layer, pattern, operation, kind of workload or application {name!r}{did_you_mean(name, known)}",
-        hint="`fabricbench list` names them all",
-    )
+def _find(name: str) -> Layer | Pattern | None:
+    return Layer(name) if name in set(Layer) else Pattern(name) if name in set(Pattern) else None
 
 
 def _overview() -> Iterator[str]:
     yield "Layers, from the bottom up"
-    yield from (_hanging(f"  {layer:8} ", text) for layer, text in LAYERS.items())
+    yield from (hanging(f"  {layer:8} ", text) for layer, text in LAYERS.items())
     widest = max(len(pattern) for pattern in Pattern)
     for family, text in FAMILIES.items():
         yield ""
         yield text
         for facts in (one for one in PATTERNS.values() if one.family is family):
-            yield _hanging(
+            yield hanging(
                 f"  {facts.name:{widest}}  {METRICS[facts.metric]:12}  ", f"{facts.summary}{_defaults(facts)}"
             )
     yield ""
@@ -307,11 +145,11 @@ def _layer_detail(layer: Layer) -> Iterator[str]:
     yield f"{layer}: {LAYERS[layer]}"
     yield ""
     if names := doors().get(layer):
-        yield _entry("doors", ", ".join(names))
+        yield entry("doors", ", ".join(names))
     for name, parameter in chosen_parameters(layer).items():
-        yield _entry("parameter", _parameter(name, parameter))
+        yield entry("parameter", _parameter(name, parameter))
     able = [pattern for pattern in Pattern if why_impossible(layer, pattern, {}) is None]
-    yield _entry("can carry", ", ".join(able))
+    yield entry("can carry", ", ".join(able))
     reasons: dict[str, list[str]] = {}
     for pattern in Pattern:
         why = why_impossible(layer, pattern, {})
@@ -321,10 +159,10 @@ def _layer_detail(layer: Layer) -> Iterator[str]:
                 pattern
             )
     for why, patterns in reasons.items():
-        yield _entry("cannot", f"{', '.join(patterns)}: {why}")
+        yield entry("cannot", f"{', '.join(patterns)}: {why}")
     with_flows = why_impossible(layer, Pattern.INCAST, {"flows": 2})
     if with_flows is not None and Pattern.INCAST in able:
-        yield _entry("cannot", f"flows above 1: {with_flows}")
+        yield entry("cannot", f"flows above 1: {with_flows}")
 
 
 def _pattern_detail(facts: PatternFacts) -> Iterator[str]:
@@ -332,16 +170,16 @@ def _pattern_detail(facts: PatternFacts) -> Iterator[str]:
     yield f"{pattern}: {facts.summary}"
     yield ""
     for what, text in _facts(facts):
-        yield _entry(what, text)
+        yield entry(what, text)
     for name, parameter in facts.parameters.items():
-        yield _entry("parameter", _parameter(name, parameter))
+        yield entry("parameter", _parameter(name, parameter))
     able = [layer for layer in Layer if why_impossible(layer, pattern, {}) is None]
-    yield _entry("layers", ", ".join(able))
+    yield entry("layers", ", ".join(able))
     for why, layers in _reasons(pattern, [layer for layer in Layer if layer not in able], {}):
-        yield _entry("not over", f"{', '.join(layers)}: {why}")
+        yield entry("not over", f"{', '.join(layers)}: {why}")
     if "flows" in facts.parameters:
         for why, layers in _reasons(pattern, able, {"flows": 2}):
-            yield _entry("one flow", f"over {', '.join(layers)}: {why}")
+            yield entry("one flow", f"over {', '.join(layers)}: {why}")
 
 
 def _reasons(pattern: Pattern, layers: Iterable[Layer], parameters: Parameters) -> Iterable[tuple[str, list[str]]]:
@@ -354,11 +192,13 @@ def _reasons(pattern: Pattern, layers: Iterable[Layer], parameters: Parameters) 
     return reasons.items()
 
 
-def _entry(what: str, text: str) -> str:
-    return _hanging(f"  {what:11}", text)
+def entry(what: str, text: str) -> str:
+    """Return a line of a detail: what is told, and the text about it."""
+    return hanging(f"  {what:11}", text)
 
 
-def _hanging(head: str, text: str) -> str:
+def hanging(head: str, text: str) -> str:
+    """Return a head with its text, wrapped and hanging below it."""
     return fill(text, text_width(), initial_indent=head, subsequent_indent=" " * len(head), break_on_hyphens=False)
 
 

@@ -6,39 +6,38 @@ import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from fabricbench.analysis.findings import UnequalStarts
+from fabricbench.analysis.lost_launches import unequal_starts
+from fabricbench.analysis.sides import NothingMeasured
 from fabricbench.cli.output import say
 from fabricbench.errors import RunIncomplete
-
-if TYPE_CHECKING:
-    from fabricbench.analysis.findings import UnequalStarts
-    from fabricbench.record.run_account import RunAccount
+from fabricbench.record.run_account import RunAccount
+from fabricbench.report.first_screen import LOST
+from fabricbench.report.losses import first_losses
 
 
 def unequal_of(accounts: Sequence[RunAccount]) -> tuple[UnequalStarts, ...]:
-    """Return where starts were lost more often on one fabric than chance makes; nothing is loaded where nothing was lost."""
+    """Return where starts were lost more often on one fabric than chance makes."""
     if not any(one.lost or one.failed_starts for account in accounts for one in account.subjects):
         return ()
-    from fabricbench.analysis.lost_launches import unequal_starts  # noqa: PLC0415 - keeps the start of the program fast
-
     return unequal_starts(accounts)
 
 
 def say_losses(accounts: Sequence[RunAccount], names: Sequence[str]) -> None:
     """Say on stderr what was lost, the gravest first; nothing where nothing was."""
-    from fabricbench.report.first_screen import LOST  # noqa: PLC0415 - keeps the start of the program fast
-    from fabricbench.report.losses import first_losses  # noqa: PLC0415
+    for line in lines_of_losses(accounts, names):
+        say(line)
 
-    for line in first_losses(accounts, names, unequal_of(accounts)):
-        say(f"{LOST}: {line}")
+
+def lines_of_losses(accounts: Sequence[RunAccount], names: Sequence[str]) -> list[str]:
+    """Return a line for each of the gravest losses of runs with these names."""
+    return [f"{LOST}: {line}" for line in first_losses(accounts, names, unequal_of(accounts))]
 
 
 @contextmanager
 def losses_said() -> Iterator[None]:
     """Say what runs lost also where that is all of them, so that what analyses them inside ends with NothingMeasured."""
-    from fabricbench.analysis.sides import NothingMeasured  # noqa: PLC0415 - keeps the start of the program fast
-
     try:
         yield
     except NothingMeasured as error:
@@ -48,10 +47,7 @@ def losses_said() -> Iterator[None]:
 
 def results_lost(account: RunAccount, directory: Path, *, quoted: str = "") -> RunIncomplete:
     """Return the error of a run that is over and lost results: what, why, and what to do; `quoted` is the end of a log."""
-    from fabricbench.report.first_screen import LOST  # noqa: PLC0415 - keeps the start of the program fast
-    from fabricbench.report.losses import first_losses  # noqa: PLC0415
-
-    lines = first_losses((account,), (str(directory),), unequal_of((account,)))
+    lines = lines_of_losses((account,), (str(directory),))
     path = shlex.quote(str(directory))
     again = f"`fabricbench resume {path}` starts what failed again" if account.can_be_resumed else ""
     stays = (
@@ -62,6 +58,6 @@ def results_lost(account: RunAccount, directory: Path, *, quoted: str = "") -> R
     )
     told = f"`fabricbench show {path} --summary --format text` tells all; what was measured is kept"
     return RunIncomplete(
-        "\n".join(filter(None, (f"{LOST}: {lines[0]}", *(f"  {LOST}: {line}" for line in lines[1:]), quoted))),
+        "\n".join(filter(None, ("\n  ".join(lines), quoted))),
         hint="; ".join(filter(None, ("mend what the reasons say", again, stays, told))),
     )

@@ -10,10 +10,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from fabricbench.analysis.findings import MapVerdict, NetworkMap, Slow
+from fabricbench.analysis.network_map import CONFIRMATION, confirmation_of, network_maps
+from fabricbench.campaign.noise import usual_noise
+from fabricbench.campaign.pattern_presets import map_campaign
+from fabricbench.campaign.plan import plan_run
+from fabricbench.campaign.preparing import Prepared
+from fabricbench.campaign.venue import find_venue
 from fabricbench.cli.arguments import NodesOption, SeedOption, refuse_without
 from fabricbench.cli.losses import results_lost, say_losses
 from fabricbench.cli.output import (
@@ -28,74 +35,61 @@ from fabricbench.cli.output import (
     value_text,
     write_output,
 )
+from fabricbench.cli.run import measure
 from fabricbench.quantity import count, format_bytes
-from fabricbench.record.provenance import mark_words, origin_column
+from fabricbench.record.account import account_of
+from fabricbench.record.provenance import Marks, mark_words, origin_column
+from fabricbench.record.store import Run
 from fabricbench.table import Table, as_markdown, as_text, table
 
-if TYPE_CHECKING:
-    from fabricbench.analysis.findings import NetworkMap, Slow
-    from fabricbench.record.provenance import Marks
+app = typer.Typer()
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
+@app.command("map")
+def map_(
+    context: typer.Context,
+    run: Annotated[
+        Path, typer.Argument(metavar="RUNDIR", help="A stored run; with --testbed, where to store a new one.")
+    ],
+    testbed: Annotated[
+        str | None,
+        typer.Option(metavar="WHERE", help="Measure first: every pair of this testbed, as `run` names testbeds."),
+    ] = None,
+    nodes: NodesOption = None,
+    seed: SeedOption = None,
+    blocks: Annotated[int, typer.Option(min=2, help="With --testbed: launches on each fabric.")] = 3,
+    layer: Annotated[str, typer.Option(help="With --testbed: the layer to measure on: tcp, rdma or mpi.")] = "tcp",
+    margin: Annotated[str, typer.Option(help="The smallest slowness that matters: 5% or 0.05.")] = "5%",
+    form: Annotated[OutputFormat, typer.Option("--format", help="How to write it.")] = OutputFormat.TEXT,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="A file instead of stdout.")] = None,
+) -> None:
+    """Show latency and bandwidth of every pair of nodes, and name slow links, slow nodes and slow directions.
 
-    @app.command("map")
-    def map_(
-        context: typer.Context,
-        run: Annotated[
-            Path, typer.Argument(metavar="RUNDIR", help="A stored run; with --testbed, where to store a new one.")
-        ],
-        testbed: Annotated[
-            str | None,
-            typer.Option(metavar="WHERE", help="Measure first: every pair of this testbed, as `run` names testbeds."),
-        ] = None,
-        nodes: NodesOption = None,
-        seed: SeedOption = None,
-        blocks: Annotated[int, typer.Option(min=2, help="With --testbed: launches on each fabric.")] = 3,
-        layer: Annotated[str, typer.Option(help="With --testbed: the layer to measure on: tcp, rdma or mpi.")] = "tcp",
-        margin: Annotated[str, typer.Option(help="The smallest slowness that matters: 5% or 0.05.")] = "5%",
-        form: Annotated[OutputFormat, typer.Option("--format", help="How to write it.")] = OutputFormat.TEXT,
-        output: Annotated[Path | None, typer.Option("--output", "-o", help="A file instead of stdout.")] = None,
-    ) -> None:
-        """Show latency and bandwidth of every pair of nodes, and name slow links, slow nodes and slow directions.
+    With --testbed the pairs are measured first. Whoever looks slow is measured a second time before it is accused.
 
-        With --testbed the pairs are measured first. Whoever looks slow is measured a second time before it is accused.
-
-        Examples: `fabricbench map runs/map --testbed lab:fast-ethernet`, `fabricbench map runs/today`
-        """
-        check_output(output)
-        from fabricbench.analysis.network_map import CONFIRMATION, confirmation_of, network_maps  # noqa: PLC0415 - keeps the start fast
-        from fabricbench.record.account import account_of  # noqa: PLC0415
-        from fabricbench.record.store import Run  # noqa: PLC0415
-
-        share = share_option(margin, "--margin")
-        second = run / CONFIRMATION
-        if testbed is not None:
-            _measure(testbed, nodes, layer, blocks, seed, run)
-            if any(one.needs_second_run for one in network_maps(Run.open(run), margin=share)):
-                say("somebody looks slow: the pairs are measured again before anybody is accused")
-                _measure(testbed, nodes, layer, blocks, seed, second)
-        else:
-            refuse_without(context, "--testbed", "nodes", "layer", "blocks", "seed")
-        opened = Run.open(run)
-        maps = network_maps(opened, margin=share, confirmation=confirmation_of(opened))
-        width = output_width(output, UNBOUNDED)
-        write_output(render(maps, form, opened.marks, margin=share, width=width) + "\n", output)
-        account = account_of(opened)
-        if testbed is not None and account.has_lost_results:
-            raise results_lost(account, run)
-        say_losses((account,), (str(run),))
+    Examples: `fabricbench map runs/map --testbed lab:fast-ethernet`, `fabricbench map runs/today`
+    """
+    check_output(output)
+    share = share_option(margin, "--margin")
+    second = run / CONFIRMATION
+    if testbed is not None:
+        _measure(testbed, nodes, layer, blocks, seed, run)
+        if any(one.needs_second_run for one in network_maps(Run.open(run), margin=share)):
+            say("somebody looks slow: the pairs are measured again before anybody is accused")
+            _measure(testbed, nodes, layer, blocks, seed, second)
+    else:
+        refuse_without(context, "--testbed", "nodes", "layer", "blocks", "seed")
+    opened = Run.open(run)
+    maps = network_maps(opened, margin=share, confirmation=confirmation_of(opened))
+    width = output_width(output, UNBOUNDED)
+    write_output(render(maps, form, opened.marks, margin=share, width=width) + "\n", output)
+    account = account_of(opened)
+    if testbed is not None and account.has_lost_results:
+        raise results_lost(account, run)
+    say_losses((account,), (str(run),))
 
 
 def _measure(testbed: str, nodes: int | None, layer: str, blocks: int, seed: int | None, directory: Path) -> None:
-    from fabricbench.campaign.noise import usual_noise  # noqa: PLC0415
-    from fabricbench.campaign.pattern_presets import map_campaign  # noqa: PLC0415
-    from fabricbench.campaign.plan import plan_run  # noqa: PLC0415
-    from fabricbench.campaign.preparing import Prepared  # noqa: PLC0415
-    from fabricbench.campaign.venue import find_venue  # noqa: PLC0415
-    from fabricbench.cli.run import measure  # noqa: PLC0415
-
     venue = find_venue(testbed, nodes)
     campaign = map_campaign(layer, blocks, len(venue.testbed().nodes))
     plan = plan_run(campaign, venue.testbed(), seed=secrets.randbits(32) if seed is None else seed)
@@ -176,8 +170,6 @@ def _within(one: NetworkMap, margin: float | None) -> str:
 
 
 def _is_cleared(one: NetworkMap) -> bool:
-    from fabricbench.analysis.findings import MapVerdict  # noqa: PLC0415 - keeps the start of the program fast
-
     return one.is_measured_again and one.verdict is MapVerdict.NOBODY
 
 

@@ -22,6 +22,8 @@ from fabricbench.errors import UsageError
 from fabricbench.model import Metric
 from fabricbench.printable import printable, shortened
 from fabricbench.quantity import format_bit_s, format_message_s, format_seconds, format_work, parse_share
+from fabricbench.record.atomic import error_number, explained, replaced
+from fabricbench.record.integrity import JOURNAL, LAUNCHES, MANIFEST, PLAN
 from fabricbench.table import markdown_text, rows_csv
 
 WIDEST_TEXT, NARROWEST_TEXT = 110, 60
@@ -95,8 +97,6 @@ def opened_output(path: Path | None) -> Iterator[BinaryIO]:
     shell has opened (`/dev/stdout`, `/dev/fd/N`) and character devices of `/dev` (`/dev/null`). EnvironmentLacks where the disk is
     full or may not be written to, UsageError for a path that cannot be: a pipe, a disk.
     """
-    from fabricbench.record.atomic import explained, replaced  # noqa: PLC0415 - keeps the start of the program fast
-
     if path is None or str(path) == "-":
         written: AbstractContextManager[BinaryIO] = _standard_output()
     elif (descriptor := _descriptor(path)) is not None:
@@ -154,8 +154,6 @@ def write_files(files: Mapping[Path, bytes], named: Path) -> list[Path]:
 
 def _make_folder(folder: Path) -> None:
     """Make a folder for files, or take the one that is there; UsageError for a link, behind which is somebody else's."""
-    from fabricbench.record.atomic import explained  # noqa: PLC0415 - keeps the start of the program fast
-
     what = "a link" if folder.is_symlink() else "a file" if folder.is_file() else ""
     if what:
         raise UsageError(
@@ -187,8 +185,6 @@ def _check_folder(path: Path) -> None:
     elif not os.access(path.parent, os.W_OK | os.X_OK):
         code = errno.EACCES
     if code is not None:
-        from fabricbench.record.atomic import explained  # noqa: PLC0415 - keeps the start of the program fast
-
         raise explained(OSError(code, os.strerror(code)), path)
 
 
@@ -212,8 +208,6 @@ def _check_replaceable(path: Path) -> None:
 
 def _check_is_no_part_of_a_run(path: Path) -> None:
     """Raise UsageError for what is a part of a run, or would be taken for one; a report in its folder is none."""
-    from fabricbench.record.integrity import JOURNAL, LAUNCHES, MANIFEST, PLAN  # noqa: PLC0415 - keeps the start fast
-
     own = (MANIFEST, JOURNAL, PLAN, Path(PLAN).with_suffix(".seal").name, LAUNCHES)
     whole = Path(os.path.realpath(path.parent), path.name)
     for folder in whole.parents:
@@ -234,8 +228,6 @@ def _open_descriptor(descriptor: int) -> Iterator[BinaryIO]:
 @contextmanager
 def _standard_output() -> Iterator[BinaryIO]:
     """Yield stdout; a reader that has seen enough and closes the pipe (`| head`) is no error."""
-    from fabricbench.record.atomic import error_number  # noqa: PLC0415
-
     sys.stdout.flush()
     try:
         yield sys.stdout.buffer

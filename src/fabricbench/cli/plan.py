@@ -11,11 +11,17 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from fabricbench.campaign.condition import commands_of
+from fabricbench.campaign.order import LaunchPlan
+from fabricbench.campaign.plan import RunPlan
+from fabricbench.campaign.power import GateNeed, Power, gate_need, power_of
 from fabricbench.campaign.preparing import Prepared, prepare
+from fabricbench.campaign.start import PROBE, start_of
+from fabricbench.campaign.venue import Conditioned
 from fabricbench.cli.arguments import (
     BlocksOption,
     BudgetOption,
@@ -27,17 +33,19 @@ from fabricbench.cli.arguments import (
 )
 from fabricbench.cli.output import check_output, share_option, text_width, write_output
 from fabricbench.cli.submitting import OURS, command_inside, prepare_for_job, script_shown
+from fabricbench.launch.launcher import Command
+from fabricbench.launch.mpi import programs_of, starter_of
 from fabricbench.model import Layer
+from fabricbench.native import native_file
+from fabricbench.pattern_facts import Family
+from fabricbench.patterns import PATTERNS
 from fabricbench.quantity import count, format_bytes, format_duration, format_seconds
+from fabricbench.record.probe_plan import PlanProbe
+from fabricbench.record.setup import setup_of, words_of
 from fabricbench.table import as_text, table
+from fabricbench.testbed.allocation import other_groups
 from fabricbench.testbed.model import LauncherKind
-
-if TYPE_CHECKING:
-    from fabricbench.campaign.order import LaunchPlan
-    from fabricbench.campaign.plan import RunPlan
-    from fabricbench.campaign.power import GateNeed, Power
-    from fabricbench.launch.launcher import Command
-    from fabricbench.record.probe_plan import PlanProbe
+from fabricbench.testbed.preflight_result import folded
 
 RUNDIR = Path("RUNDIR")
 """Stands for the run directory, which `plan` does not ask for."""
@@ -50,58 +58,54 @@ class PlanFormat(StrEnum):
     JSON = "json"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
+app = typer.Typer()
 
-    @app.command()
-    def plan(
-        context: typer.Context,
-        campaign: CampaignArgument,
-        testbed: TestbedOption,
-        nodes: NodesOption = None,
-        budget: BudgetOption = None,
-        blocks: BlocksOption = None,
-        seed: SeedOption = None,
-        noise_from: NoiseOption = None,
-        gate: Annotated[
-            str | None,
-            typer.Option(metavar="SHARE", help="Also the blocks that `check --max-regression` of this needs: 5% say."),
-        ] = None,
-        format_: Annotated[PlanFormat, typer.Option("--format")] = PlanFormat.TEXT,
-        output: Annotated[
-            Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of stdout.")
-        ] = None,
-        verbose: Annotated[
-            bool, typer.Option("--verbose", "-v", help="List every launch with the order of its tests.")
-        ] = False,
-        submit: Annotated[
-            bool, typer.Option("--submit", help="Print the batch script that `run --submit` would send to Slurm.")
-        ] = False,
-    ) -> None:
-        """Print what `run` would start with the same arguments: order, commands, tests, how long it takes, what it will find.
 
-        Example: `fabricbench plan quick --testbed lab:fast-ethernet,myrinet --budget 5min`
-        """
-        check_output(output)
-        allowed = None if gate is None else share_option(gate, "--gate")
-        if submit:
-            expected = prepare_for_job(campaign, testbed, budget, blocks, seed, noise_from)
-            command = command_inside(context, RUNDIR, (*OURS, "gate", "format_", "verbose", "force"), "run")
-            write_output(script_shown(expected, command, None, RUNDIR), output)
-            return
-        prepared = prepare(campaign, testbed, nodes, budget, blocks, seed, noise_from)
-        commands = _commands(prepared)
-        if format_ is PlanFormat.JSON:
-            text = json.dumps(_data(prepared, commands, allowed), indent=1) + "\n"
-        else:
-            text = "\n".join(_lines(prepared, commands, allowed, is_verbose=verbose)) + "\n"
-        write_output(text, output)
+@app.command()
+def plan(
+    context: typer.Context,
+    campaign: CampaignArgument,
+    testbed: TestbedOption,
+    nodes: NodesOption = None,
+    budget: BudgetOption = None,
+    blocks: BlocksOption = None,
+    seed: SeedOption = None,
+    noise_from: NoiseOption = None,
+    gate: Annotated[
+        str | None,
+        typer.Option(metavar="SHARE", help="Also the blocks that `check --max-regression` of this needs: 5% say."),
+    ] = None,
+    format_: Annotated[PlanFormat, typer.Option("--format")] = PlanFormat.TEXT,
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of stdout.")] = None,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="List every launch with the order of its tests.")
+    ] = False,
+    submit: Annotated[
+        bool, typer.Option("--submit", help="Print the batch script that `run --submit` would send to Slurm.")
+    ] = False,
+) -> None:
+    """Print what `run` would start with the same arguments: order, commands, tests, how long it takes, what it will find.
+
+    Example: `fabricbench plan quick --testbed lab:fast-ethernet,myrinet --budget 5min`
+    """
+    check_output(output)
+    allowed = None if gate is None else share_option(gate, "--gate")
+    if submit:
+        expected = prepare_for_job(campaign, testbed, budget, blocks, seed, noise_from)
+        command = command_inside(context, RUNDIR, (*OURS, "gate", "format_", "verbose", "force"), "run")
+        write_output(script_shown(expected, command, None, RUNDIR), output)
+        return
+    prepared = prepare(campaign, testbed, nodes, budget, blocks, seed, noise_from)
+    commands = _commands(prepared)
+    if format_ is PlanFormat.JSON:
+        text = json.dumps(_data(prepared, commands, allowed), indent=1) + "\n"
+    else:
+        text = "\n".join(_lines(prepared, commands, allowed, is_verbose=verbose)) + "\n"
+    write_output(text, output)
 
 
 def _commands(prepared: Prepared) -> dict[str, Command]:
     """The command of each launch by its name; in a lab that is not built yet, as `fabricbench lab exec` would do it."""
-    from fabricbench.campaign.start import start_of  # noqa: PLC0415 - keeps the start of the program fast
-
     launcher = prepared.venue.sketch()
     plan = prepared.plan
     commands = {}
@@ -115,10 +119,6 @@ def _commands(prepared: Prepared) -> dict[str, Command]:
 
 def _binaries(prepared: Prepared) -> dict[str, str]:
     """The MPI of each fabric with the measurer that was built with it; empty where the testbed names no MPI."""
-    from fabricbench.campaign.start import PROBE  # noqa: PLC0415 - keeps the start of the program fast
-    from fabricbench.launch.mpi import programs_of, starter_of  # noqa: PLC0415 - the same
-    from fabricbench.native import native_file  # noqa: PLC0415 - the same
-
     plan = prepared.plan
     if not plan.mpis:
         return {}
@@ -129,8 +129,6 @@ def _binaries(prepared: Prepared) -> dict[str, str]:
 
 def _finds(prepared: Prepared, allowed: float | None) -> tuple[Power, GateNeed | None]:
     """What the campaign will find, and what a gate that allows so much would need."""
-    from fabricbench.campaign.power import gate_need, power_of  # noqa: PLC0415 - keeps the start of the program fast
-
     plan, noise = prepared.plan, prepared.noise
     return power_of(plan, noise, prepared.campaign.margin), None if allowed is None else gate_need(plan, noise, allowed)
 
@@ -166,9 +164,6 @@ def _data(prepared: Prepared, commands: dict[str, Command], allowed: float | Non
 def _lines(
     prepared: Prepared, commands: dict[str, Command], allowed: float | None, *, is_verbose: bool
 ) -> Iterator[str]:
-    from fabricbench.testbed.allocation import other_groups  # noqa: PLC0415 - keeps the start of the program fast
-    from fabricbench.testbed.preflight_result import folded  # noqa: PLC0415
-
     plan, testbed = prepared.plan, prepared.venue.testbed()
     fabrics = ", ".join(fabric.name for fabric in plan.fabrics)
     noun = "fabric" if len(plan.fabrics) == 1 else "fabrics"
@@ -208,9 +203,6 @@ def _lines(
 
 def _settings(prepared: Prepared) -> dict[str, list[str]]:
     """Return the commands that set each side's settings of hosts; empty where no condition sets any."""
-    from fabricbench.campaign.condition import commands_of  # noqa: PLC0415 - keeps the start of the program fast
-    from fabricbench.campaign.venue import Conditioned  # noqa: PLC0415
-
     venue = prepared.venue
     if not isinstance(venue, Conditioned):
         return {}
@@ -224,8 +216,6 @@ def _settings_lines(prepared: Prepared) -> Iterator[str]:
     settings = _settings(prepared)
     if not settings:
         return
-    from fabricbench.testbed.preflight_result import folded  # noqa: PLC0415
-
     nodes = folded(node.name for node in prepared.venue.testbed().nodes)
     yield ""
     yield f"settings of {nodes} for each side, written before a launch where they differ; what a side does not set is as it was:"
@@ -253,10 +243,6 @@ def _ranks(plan: RunPlan) -> str:
 
 
 def _cell_lines(cells: Sequence[PlanProbe]) -> Iterator[str]:
-    from fabricbench.pattern_facts import Family  # noqa: PLC0415 - keeps the start of the program fast
-    from fabricbench.patterns import PATTERNS  # noqa: PLC0415 - keeps the start of the program fast
-    from fabricbench.record.setup import setup_of, words_of  # noqa: PLC0415
-
     widest = max(len(cell.pattern) for cell in cells)
     for cell in cells:
         bound = "about" if PATTERNS[cell.pattern].family is Family.WORKLOAD else "at most"

@@ -12,19 +12,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+from fabricbench.campaign import events
+from fabricbench.campaign.events import Event, LaunchFinished, LaunchStarted, NodesAsked, RunStarted, Tick
 from fabricbench.cli.starting import interrupt
 from fabricbench.errors import FabricbenchError, Interrupted, RunIncomplete
 from fabricbench.printable import PrintableConsole
 from fabricbench.quantity import count, format_duration
-
-if TYPE_CHECKING:
-    from fabricbench.campaign.events import Event, LaunchFinished
+from fabricbench.record.integrity import PLAN
+from fabricbench.testbed.allocation import JOB
 
 
 class RunProgress:
@@ -58,8 +59,6 @@ class RunProgress:
 
     def show(self, event: Event) -> None:
         """Show one event."""
-        from fabricbench.campaign import events  # noqa: PLC0415 - keeps the start of the program fast
-
         match event:
             case events.NodesAsked():
                 self._update(description="preflight: nodes", total=event.nodes, completed=event.answered)
@@ -127,9 +126,6 @@ def interruptible(directory: Path, notify: Callable[[Event], None]) -> Iterator[
     An exception anywhere could be lost, as libraries turn it into errors of their own, or come when a launch is stored already
     and have it stored again as an interrupted one. A second signal ends the run wherever it is.
     """
-    from fabricbench.campaign.events import LaunchStarted, NodesAsked, RunStarted, Tick  # noqa: PLC0415 - keeps the start of the program fast
-    from fabricbench.testbed.allocation import JOB  # noqa: PLC0415
-
     is_asked = is_job_over = False
 
     def ask(number: int, frame: FrameType | None) -> None:
@@ -159,9 +155,6 @@ def interruptible(directory: Path, notify: Callable[[Event], None]) -> Iterator[
 
 def _ended(directory: Path, error: BaseException, *, is_job_over: bool) -> FabricbenchError:
     """Return what becomes of a run that a signal has ended."""
-    from fabricbench.record.integrity import PLAN  # noqa: PLC0415 - keeps the start of the program fast
-    from fabricbench.testbed.allocation import JOB  # noqa: PLC0415
-
     resume = f"fabricbench resume {quote(str(directory))}"
     if is_job_over:
         return RunIncomplete(

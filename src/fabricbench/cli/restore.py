@@ -6,63 +6,56 @@ Every command does so as it starts; where nothing was left that is one look into
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterable, Iterator
+from typing import Annotated
 
 import typer
 
 from fabricbench.cli.output import say
 from fabricbench.errors import EnvironmentLacks, FabricbenchError
-from fabricbench.settings.ledger import has_entries
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from fabricbench.settings.restoring import Restored
+from fabricbench.settings.restoring import AT_START_SECONDS, RESTORE_BY_HAND, Restored, restore_leftovers
+from fabricbench.testbed.preflight_result import folded
 
 BY_HAND = "restore"
 """The command that restores by itself, with more patience."""
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
+app = typer.Typer()
 
-    @app.command(name=BY_HAND)
-    def restore(
-        forget: Annotated[
-            bool,
-            typer.Option("--forget", help="Give up the nodes that cannot be restored, and say what they were."),
-        ] = False,
-    ) -> None:
-        """Restore the settings of hosts that runs have varied and, killed or cut off, could not restore.
 
-        Any command tries that as it starts. A run that goes on is left alone. Exit code 3 where a node cannot be restored: it is
-        tried again next time, unless it is forgotten.
+@app.command(name=BY_HAND)
+def restore(
+    forget: Annotated[
+        bool,
+        typer.Option("--forget", help="Give up the nodes that cannot be restored, and say what they were."),
+    ] = False,
+) -> None:
+    """Restore the settings of hosts that runs have varied and, killed or cut off, could not restore.
 
-        Examples: `fabricbench testbed restore`, `fabricbench testbed restore --forget`
-        """
-        from fabricbench.settings.restoring import restore_leftovers  # noqa: PLC0415 - keeps the start of the program fast
+    Any command tries that as it starts. A run that goes on is left alone. Exit code 3 where a node cannot be restored: it is
+    tried again next time, unless it is forgotten.
 
-        found, alive = restore_leftovers(forgets=forget)
-        for line in _lines(found):
-            say(line)
-        for run in alive:
-            say(f"{run} goes on, and what it has set is its own")
-        if not found and not alive:
-            say("nothing is to be restored")
-        if any(one.failed for one in found):
-            raise EnvironmentLacks(
-                "some settings are not restored",
-                hint="mend what is said above and repeat; with --forget they are left as they are",
-            )
+    Examples: `fabricbench testbed restore`, `fabricbench testbed restore --forget`
+    """
+    found, alive = restore_leftovers(forgets=forget)
+    for line in _lines(found):
+        say(line)
+    for run in alive:
+        say(f"{run} goes on, and what it has set is its own")
+    if not found and not alive:
+        say("nothing is to be restored")
+    if any(one.failed for one in found):
+        raise EnvironmentLacks(
+            "some settings are not restored",
+            hint="mend what is said above and repeat; with --forget they are left as they are",
+        )
 
 
 def restore_at_start(arguments: list[str]) -> None:
     """Restore what an earlier run left before anything else is done; what cannot be is said, and keeps no command from its work."""
     asks_only = arguments[:1] == ["version"] or not {"--help", "-h", "--version"}.isdisjoint(arguments)
-    if not has_entries() or asks_only or BY_HAND in arguments or any(name.endswith("_COMPLETE") for name in os.environ):
+    if asks_only or BY_HAND in arguments or any(name.endswith("_COMPLETE") for name in os.environ):
         return
-    from fabricbench.settings.restoring import AT_START_SECONDS, restore_leftovers  # noqa: PLC0415
-
     try:
         found, _ = restore_leftovers(waits=False, each_s=AT_START_SECONDS, all_s=AT_START_SECONDS)
     except FabricbenchError as error:
@@ -73,9 +66,6 @@ def restore_at_start(arguments: list[str]) -> None:
 
 
 def _lines(found: Iterable[Restored]) -> Iterator[str]:
-    from fabricbench.settings.restoring import RESTORE_BY_HAND  # noqa: PLC0415
-    from fabricbench.testbed.preflight_result import folded  # noqa: PLC0415
-
     for one in found:
         if one.nodes:
             yield f"settings that {one.run} left on {folded(one.nodes)} are restored"

@@ -11,11 +11,14 @@ import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from fabricbench.campaign.failure import LaunchesFailed
+from fabricbench.campaign.power import power_of
 from fabricbench.campaign.preparing import Prepared, prepare
+from fabricbench.campaign.run import start_run
 from fabricbench.cli.arguments import (
     BlocksOption,
     BudgetOption,
@@ -28,7 +31,6 @@ from fabricbench.cli.arguments import (
     WithoutFailedNodesOption,
 )
 from fabricbench.cli.doctor import PreflightFormat, show_preflight
-from fabricbench.cli.losses import results_lost
 from fabricbench.cli.output import say, write_output
 from fabricbench.cli.plan import RUNDIR, found_note
 from fabricbench.cli.progress import RunProgress, interruptible
@@ -42,94 +44,89 @@ from fabricbench.cli.submitting import (
     script_shown,
 )
 from fabricbench.errors import UsageError
+from fabricbench.record.account import account_of
+from fabricbench.record.store import Run
 
-if TYPE_CHECKING:
-    from fabricbench.campaign.failure import LaunchesFailed
-    from fabricbench.record.store import Run
+app = typer.Typer()
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
+@app.command()
+def run(
+    context: typer.Context,
+    campaign: CampaignArgument,
+    testbed: TestbedOption,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="RUNDIR", help="The run directory; must be empty or new."),
+    ] = None,
+    nodes: NodesOption = None,
+    budget: BudgetOption = None,
+    blocks: BlocksOption = None,
+    seed: SeedOption = None,
+    noise_from: NoiseOption = None,
+    final: Annotated[
+        bool, typer.Option("--final", help="No blocks will be added: verdicts need not save error for more looks.")
+    ] = False,
+    preflight_only: Annotated[
+        bool,
+        typer.Option("--preflight-only", help="Look whether the testbed is as its file says, and measure nothing."),
+    ] = False,
+    no_preflight: NoPreflightOption = False,
+    without_failed_nodes: WithoutFailedNodesOption = False,
+    form: Annotated[
+        PreflightFormat, typer.Option("--format", help="How --preflight-only writes.")
+    ] = PreflightFormat.TEXT,
+    submit: SubmitOption = False,
+    sbatch_option: SbatchOption = None,
+    dry_run: DryRunOption = False,
+) -> None:
+    """Measure a campaign on every fabric of a testbed, in blocks of balanced orders. Ctrl-C keeps what was measured.
 
-    @app.command()
-    def run(
-        context: typer.Context,
-        campaign: CampaignArgument,
-        testbed: TestbedOption,
-        output: Annotated[
-            Path | None,
-            typer.Option("--output", "-o", metavar="RUNDIR", help="The run directory; must be empty or new."),
-        ] = None,
-        nodes: NodesOption = None,
-        budget: BudgetOption = None,
-        blocks: BlocksOption = None,
-        seed: SeedOption = None,
-        noise_from: NoiseOption = None,
-        final: Annotated[
-            bool, typer.Option("--final", help="No blocks will be added: verdicts need not save error for more looks.")
-        ] = False,
-        preflight_only: Annotated[
-            bool,
-            typer.Option("--preflight-only", help="Look whether the testbed is as its file says, and measure nothing."),
-        ] = False,
-        no_preflight: NoPreflightOption = False,
-        without_failed_nodes: WithoutFailedNodesOption = False,
-        form: Annotated[
-            PreflightFormat, typer.Option("--format", help="How --preflight-only writes.")
-        ] = PreflightFormat.TEXT,
-        submit: SubmitOption = False,
-        sbatch_option: SbatchOption = None,
-        dry_run: DryRunOption = False,
-    ) -> None:
-        """Measure a campaign on every fabric of a testbed, in blocks of balanced orders. Ctrl-C keeps what was measured.
+    First every node is looked at: what is not as the testbed says refuses the run, and nothing is written.
 
-        First every node is looked at: what is not as the testbed says refuses the run, and nothing is written.
-
-        Example: `fabricbench run quick --testbed lab:fast-ethernet,myrinet -o runs/today`, or
-        `fabricbench run standard --testbed cluster.toml -o runs/today --submit`
-        """
-        from fabricbench.campaign.failure import LaunchesFailed  # noqa: PLC0415 - keeps the start of the program fast
-
-        if submit:
-            if preflight_only:
-                raise UsageError(
-                    "--submit and --preflight-only exclude each other", hint="a job looks at its own nodes first"
-                )
-            if nodes is not None:
-                raise UsageError(
-                    "--nodes says how large a lab is to be built",
-                    hint=f"write `nodes` into [slurm] of the testbed, or add `--sbatch-option --nodes={nodes}`",
-                )
-            expected = prepare_for_job(campaign, testbed, budget, blocks, seed, noise_from)
-            where = (output or RUNDIR).absolute()
-            if dry_run:
-                write_output(script_shown(expected, command_inside(context, where), sbatch_option, where), None)
-                return
-            _needed(output)
-            run_submitted(expected, context, where, sbatch_option)
-            conclude(where)
-            return
-        if dry_run or sbatch_option:
-            raise UsageError("--dry-run and --sbatch-option belong to --submit", hint="add --submit, or use `plan`")
-        if preflight_only and no_preflight:
-            raise UsageError("--preflight-only and --no-preflight exclude each other", hint="give one of them")
-        prepared = prepare(campaign, testbed, nodes, budget, blocks, seed, noise_from)
+    Example: `fabricbench run quick --testbed lab:fast-ethernet,myrinet -o runs/today`, or
+    `fabricbench run standard --testbed cluster.toml -o runs/today --submit`
+    """
+    if submit:
         if preflight_only:
-            show_preflight(prepared.venue, prepared.plan, form)
-            return
-        directory = _needed(output)
-        final_plan = prepared.plan.model_copy(update={"is_final": final})
-        failed = None
-        try:
-            measure(
-                replace(prepared, plan=final_plan),
-                directory,
-                preflight=not no_preflight,
-                without_failed_nodes=without_failed_nodes,
+            raise UsageError(
+                "--submit and --preflight-only exclude each other", hint="a job looks at its own nodes first"
             )
-        except LaunchesFailed as error:  # all others are measured: what they say is shown, with what was lost
-            failed = error
-        conclude(directory, failed)
+        if nodes is not None:
+            raise UsageError(
+                "--nodes says how large a lab is to be built",
+                hint=f"write `nodes` into [slurm] of the testbed, or add `--sbatch-option --nodes={nodes}`",
+            )
+        expected = prepare_for_job(campaign, testbed, budget, blocks, seed, noise_from)
+        where = (output or RUNDIR).absolute()
+        if dry_run:
+            write_output(script_shown(expected, command_inside(context, where), sbatch_option, where), None)
+            return
+        _needed(output)
+        run_submitted(expected, context, where, sbatch_option)
+        conclude(where)
+        return
+    if dry_run or sbatch_option:
+        raise UsageError("--dry-run and --sbatch-option belong to --submit", hint="add --submit, or use `plan`")
+    if preflight_only and no_preflight:
+        raise UsageError("--preflight-only and --no-preflight exclude each other", hint="give one of them")
+    prepared = prepare(campaign, testbed, nodes, budget, blocks, seed, noise_from)
+    if preflight_only:
+        show_preflight(prepared.venue, prepared.plan, form)
+        return
+    directory = _needed(output)
+    final_plan = prepared.plan.model_copy(update={"is_final": final})
+    failed = None
+    try:
+        measure(
+            replace(prepared, plan=final_plan),
+            directory,
+            preflight=not no_preflight,
+            without_failed_nodes=without_failed_nodes,
+        )
+    except LaunchesFailed as error:  # all others are measured: what they say is shown, with what was lost
+        failed = error
+    conclude(directory, failed)
 
 
 def _needed(output: Path | None) -> Path:
@@ -140,9 +137,6 @@ def _needed(output: Path | None) -> Path:
 
 def measure(prepared: Prepared, directory: Path, *, preflight: bool = True, without_failed_nodes: bool = False) -> None:
     """Run what was prepared into a run directory, with its notes and its progress on stderr."""
-    from fabricbench.campaign.power import power_of  # noqa: PLC0415
-    from fabricbench.campaign.run import start_run  # noqa: PLC0415 - keeps the start of the program fast
-
     found = found_note(power_of(prepared.plan, prepared.noise, prepared.campaign.margin))
     for note in (*prepared.venue.testbed().notes, *prepared.plan.notes, *found):
         say(f"note: {note}")
@@ -166,8 +160,7 @@ def conclude(directory: Path, failed: LaunchesFailed | None = None) -> None:
     RunIncomplete where any result that was asked for is not there: that is said first, and more is measured of the rest. `failed`
     is how the measuring itself ended, where launches failed in it.
     """
-    from fabricbench.record.account import account_of  # noqa: PLC0415 - keeps the start of the program fast
-    from fabricbench.record.store import Run  # noqa: PLC0415
+    from fabricbench.cli.losses import results_lost  # noqa: PLC0415 - what is to be measured begins without the report
 
     run = Run.open(directory)
     account = account_of(run)
@@ -181,7 +174,7 @@ def conclude(directory: Path, failed: LaunchesFailed | None = None) -> None:
 
 
 def _show_verdict(run: Run) -> None:
-    from fabricbench.analysis import analyse  # noqa: PLC0415 - keeps the start of the program fast
+    from fabricbench.analysis import analyse  # noqa: PLC0415 - as above
     from fabricbench.report.terminal import render_terminal  # noqa: PLC0415
 
     findings = analyse([run])

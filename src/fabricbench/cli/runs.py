@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import gc
 import json
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.markup import escape
 
-from fabricbench.cli.losses import unequal_of
 from fabricbench.cli.output import check_output, say, write_output
 from fabricbench.cli.searching import (
     CampaignPattern,
@@ -28,15 +28,12 @@ from fabricbench.cli.searching import (
 from fabricbench.errors import UsageError
 from fabricbench.printable import PrintableConsole, shortened
 from fabricbench.quantity import count
+from fabricbench.record.past_run import PastRun
+from fabricbench.record.past_runs import Judge, past_runs
 from fabricbench.record.provenance import Proof
+from fabricbench.record.run_search import RunSearch
 from fabricbench.table import as_text, table
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from fabricbench.record.past_run import PastRun
-    from fabricbench.record.past_runs import Judge
-    from fabricbench.record.run_search import RunSearch
+from fabricbench.testbed.preflight_result import folded
 
 
 class RunsFormat(StrEnum):
@@ -46,54 +43,50 @@ class RunsFormat(StrEnum):
     JSON = "json"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
+app = typer.Typer()
 
-    @app.command()
-    def runs(
-        folder: RunsFolder = Path(),
-        fabric: FabricPattern = None,
-        campaign: CampaignPattern = None,
-        host: HostPattern = None,
-        since: SinceOption = None,
-        until: UntilOption = None,
-        state: StateOption = None,
-        verdicts: Annotated[
-            bool,
-            typer.Option("--verdicts", help="Say who was faster in each: what is not known yet takes a second a run."),
-        ] = False,
-        format_: Annotated[RunsFormat, typer.Option("--format")] = RunsFormat.TEXT,
-        output: Annotated[
-            Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of stdout.")
-        ] = None,
-    ) -> None:
-        """List the runs in a folder (the present one) and below it, newest first, with how much of each is there.
 
-        What was told of a run is kept in an index in your cache, and told again as long as its files are the same. So is who was
-        faster, which takes the samples: `--verdicts` once, and from then on without it.
+@app.command()
+def runs(
+    folder: RunsFolder = Path(),
+    fabric: FabricPattern = None,
+    campaign: CampaignPattern = None,
+    host: HostPattern = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    state: StateOption = None,
+    verdicts: Annotated[
+        bool,
+        typer.Option("--verdicts", help="Say who was faster in each: what is not known yet takes a second a run."),
+    ] = False,
+    format_: Annotated[RunsFormat, typer.Option("--format")] = RunsFormat.TEXT,
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of stdout.")] = None,
+) -> None:
+    """List the runs in a folder (the present one) and below it, newest first, with how much of each is there.
 
-        Example: `fabricbench runs` or `fabricbench runs results --format json`
+    What was told of a run is kept in an index in your cache, and told again as long as its files are the same. So is who was
+    faster, which takes the samples: `--verdicts` once, and from then on without it.
 
-        Looking for some: `fabricbench runs results --campaign 'night*' --host c17 --since 2026-11-01 --state incomplete`
-        """
-        check_output(output)
-        from fabricbench.record.past_runs import past_runs  # noqa: PLC0415 - keeps the start of the program fast
+    Example: `fabricbench runs` or `fabricbench runs results --format json`
 
-        search = search_of(fabric, campaign, host, since, until, state)
-        with _judging(search) if verdicts else _without_collection() as judge:
-            every = past_runs(folder, judge)
-            found = [run for run in every if search.matches(run)]
-            unknown = sum(run.is_untold and not search.matches(run) for run in every)
-            text = _written(found, format_, folder, of=len(every))
-        if unknown:
-            say(f"{count(unknown, 'run')} cannot be read: nobody knows whether it is looked for (--state damaged)")
-        write_output(text + "\n", output)
+    Looking for some: `fabricbench runs results --campaign 'night*' --host c17 --since 2026-11-01 --state incomplete`
+    """
+    check_output(output)
+    search = search_of(fabric, campaign, host, since, until, state)
+    with _judging(search) if verdicts else _without_collection() as judge:
+        every = past_runs(folder, judge)
+        found = [run for run in every if search.matches(run)]
+        unknown = sum(run.is_untold and not search.matches(run) for run in every)
+        text = _written(found, format_, folder, of=len(every))
+    if unknown:
+        say(f"{count(unknown, 'run')} cannot be read: nobody knows whether it is looked for (--state damaged)")
+    write_output(text + "\n", output)
 
 
 @contextmanager
 def _judging(search: RunSearch) -> Iterator[Judge]:
     """Yield what says who was faster in a run that is looked for; a terminal shows of which it is asked."""
-    from fabricbench.analysis import analyse  # noqa: PLC0415 - keeps the start of the program fast
+    from fabricbench.analysis import analyse  # noqa: PLC0415 - a list without verdicts takes a quarter of the time
     from fabricbench.record.store import Run  # noqa: PLC0415
 
     with PrintableConsole(stderr=True).status("") as status:
@@ -148,8 +141,6 @@ def _row(run: PastRun) -> tuple[str, ...]:
 @cache
 def _hosts(names: tuple[str, ...]) -> str:
     """Return hosts as a node set, which takes longer than all else of a row and is the same in most."""
-    from fabricbench.testbed.preflight_result import folded  # noqa: PLC0415 - keeps the start of the program fast
-
     return folded(names)
 
 
@@ -166,12 +157,10 @@ def _told_of(run: PastRun) -> tuple[str, ...]:
     verdict = (*((run.verdict,) if run.verdict else ()), *of_another)
     if not any(one.is_worth_a_word for one in run.account.subjects):
         return (*verdict, *damage)
-    from fabricbench.report.first_screen import LOST  # noqa: PLC0415 - takes long to load
-    from fabricbench.report.losses import first_losses  # noqa: PLC0415
+    from fabricbench.cli.losses import lines_of_losses  # noqa: PLC0415 - as above
 
-    unequal = unequal_of((run.account,))
     damage = tuple(one for one in damage if one not in run.account.strays.values())  # told with what was lost
-    return (*verdict, *damage, *(f"{LOST}: {line}" for line in first_losses((run.account,), (run.path,), unequal)))
+    return (*verdict, *damage, *lines_of_losses((run.account,), (run.path,)))
 
 
 def _shown(text: str | None) -> str:

@@ -9,8 +9,9 @@ from io import BytesIO
 from pathlib import Path
 from shutil import copyfileobj
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+from typing import Annotated, Any, BinaryIO
 
+import polars as pl
 import typer
 
 from fabricbench.cli import completion
@@ -21,15 +22,14 @@ from fabricbench.errors import UsageError
 from fabricbench.model import Metric
 from fabricbench.printable import printable
 from fabricbench.quantity import RateUnit, count, format_bytes
+from fabricbench.record.account import account_of
+from fabricbench.record.export import SAMPLE_COLUMNS, sample_scans, summary_frame
 from fabricbench.record.provenance import MARKS, Proof, origin_of
+from fabricbench.record.run_account import RunAccount
+from fabricbench.record.store import Run
+from fabricbench.report.first_screen import LOST
+from fabricbench.report.losses import loss_lines
 from fabricbench.table import as_text, table
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from fabricbench.record.run_account import RunAccount
-    from fabricbench.record.store import Run
-
 
 MOST_NAMED = 4
 """Attempts that are named before it is said how many more there are."""
@@ -44,56 +44,50 @@ class ShowFormat(StrEnum):
     PARQUET = "parquet"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
+app = typer.Typer()
 
-    @app.command()
-    def show(
-        run_directory: Annotated[
-            Path,
-            typer.Argument(
-                metavar="RUNDIR", autocompletion=completion.run_directories, help="A run directory, finished or not."
-            ),
-        ],
-        format_: Annotated[
-            ShowFormat | None,
-            typer.Option("--format", help="Default: text on a terminal, else csv. text is always the summary."),
-        ] = None,
-        summary: Annotated[
-            bool, typer.Option("--summary", help="A row for each fabric and test instead of every sample.")
-        ] = False,
-        units: UnitsOption = RateUnit.BITS,
-        output: Annotated[
-            Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of stdout.")
-        ] = None,
-    ) -> None:
-        """Show every sample of a run, or the summary of its tests.
 
-        Example: `fabricbench show runs/today --summary` or `fabricbench show runs/today --format csv -o samples.csv`
-        """
-        del units  # which `UnitsOption` has set
-        check_output(output)
-        from fabricbench.record.account import account_of  # noqa: PLC0415 - keeps the start of the program fast
-        from fabricbench.record.export import summary_frame  # noqa: PLC0415
-        from fabricbench.record.store import Run  # noqa: PLC0415
+@app.command()
+def show(
+    run_directory: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RUNDIR", autocompletion=completion.run_directories, help="A run directory, finished or not."
+        ),
+    ],
+    format_: Annotated[
+        ShowFormat | None,
+        typer.Option("--format", help="Default: text on a terminal, else csv. text is always the summary."),
+    ] = None,
+    summary: Annotated[
+        bool, typer.Option("--summary", help="A row for each fabric and test instead of every sample.")
+    ] = False,
+    units: UnitsOption = RateUnit.BITS,
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of stdout.")] = None,
+) -> None:
+    """Show every sample of a run, or the summary of its tests.
 
-        is_terminal = output is None and sys.stdout.isatty()
-        chosen = format_ or (ShowFormat.TEXT if is_terminal else ShowFormat.CSV)
-        if chosen is ShowFormat.PARQUET and is_terminal:
-            raise UsageError("Parquet is binary and stdout is a terminal", hint="name a file: -o samples.parquet")
-        run = Run.open(run_directory)
-        account = account_of(run)
-        if chosen is not ShowFormat.TEXT:  # which begins with all of it
-            say_losses((account,), (str(run_directory),))
-            if run.missing or run.damaged:
-                say(_condition(run, account))
-        with opened_output(output) as stream:
-            if chosen is ShowFormat.TEXT:
-                stream.write(printable(_text(run, account, summary_frame(run))).encode())
-            elif summary:
-                _write(summary_frame(run), chosen, stream)
-            else:
-                _write_samples(run, chosen, stream)
+    Example: `fabricbench show runs/today --summary` or `fabricbench show runs/today --format csv -o samples.csv`
+    """
+    del units  # which `UnitsOption` has set
+    check_output(output)
+    is_terminal = output is None and sys.stdout.isatty()
+    chosen = format_ or (ShowFormat.TEXT if is_terminal else ShowFormat.CSV)
+    if chosen is ShowFormat.PARQUET and is_terminal:
+        raise UsageError("Parquet is binary and stdout is a terminal", hint="name a file: -o samples.parquet")
+    run = Run.open(run_directory)
+    account = account_of(run)
+    if chosen is not ShowFormat.TEXT:  # which begins with all of it
+        say_losses((account,), (str(run_directory),))
+        if run.missing or run.damaged:
+            say(_condition(run, account))
+    with opened_output(output) as stream:
+        if chosen is ShowFormat.TEXT:
+            stream.write(printable(_text(run, account, summary_frame(run))).encode())
+        elif summary:
+            _write(summary_frame(run), chosen, stream)
+        else:
+            _write_samples(run, chosen, stream)
 
 
 def _write(frame: pl.DataFrame, chosen: ShowFormat, stream: BinaryIO) -> None:
@@ -108,10 +102,6 @@ def _write(frame: pl.DataFrame, chosen: ShowFormat, stream: BinaryIO) -> None:
 
 def _write_samples(run: Run, chosen: ShowFormat, stream: BinaryIO) -> None:
     """Write every sample, one launch in memory at a time."""
-    import polars as pl  # noqa: PLC0415
-
-    from fabricbench.record.export import SAMPLE_COLUMNS, sample_scans  # noqa: PLC0415
-
     scans = list(sample_scans(run)) or [pl.LazyFrame(schema=dict.fromkeys(SAMPLE_COLUMNS, pl.Null))]
     if chosen is ShowFormat.PARQUET:
         # By way of a file: polars reports a pipe that was closed on it as a bug of its own, now and then.
@@ -139,9 +129,6 @@ def _write_samples(run: Run, chosen: ShowFormat, stream: BinaryIO) -> None:
 
 def _text(run: Run, account: RunAccount, frame: pl.DataFrame) -> str:
     """Return the summary as a table for people, with all that was lost of the run, and what is missing, said above it."""
-    from fabricbench.report.first_screen import LOST  # noqa: PLC0415 - keeps the start of the program fast
-    from fabricbench.report.losses import loss_lines  # noqa: PLC0415
-
     lines = [
         *(f"{LOST}: {line}" for line in loss_lines((account,), (), unequal_of((account,)))),
         _condition(run, account),

@@ -7,17 +7,40 @@ import sys
 from collections.abc import Collection
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from fabricbench.campaign.events import Notice
+from fabricbench.campaign.following import Following
+from fabricbench.campaign.preparing import Prepared, prepare_in
+from fabricbench.campaign.run_directory import RunDirectory
+from fabricbench.campaign.submission import (
+    JobRequest,
+    Submission,
+    SubmittedJob,
+    Waiting,
+    active,
+    conclude,
+    is_begun,
+    is_complete,
+    is_inside,
+    job_seconds,
+    last_job,
+    read_submission,
+    script_text,
+    seconds_of_rest,
+    submit_order,
+)
+from fabricbench.campaign.trust import check_trust
+from fabricbench.campaign.venue import Standing
 from fabricbench.cli.output import say
 from fabricbench.cli.progress import RunProgress
 from fabricbench.errors import Interrupted, RunIncomplete, UsageError
-
-if TYPE_CHECKING:
-    from fabricbench.campaign.preparing import Prepared
-    from fabricbench.campaign.submission import JobRequest, SubmittedJob
+from fabricbench.launch.slurm import ask_job
+from fabricbench.record.integrity import PLAN
+from fabricbench.testbed.model import LauncherKind, SlurmJob
+from fabricbench.testbed.reading import read_testbed
 
 SubmitOption = Annotated[
     bool,
@@ -79,10 +102,6 @@ def _words(value: Any) -> list[str]:
 
 def prepare_for_job(campaign: str, testbed: str, *options: Any) -> Prepared:
     """Return the plan as the job will make it, for its estimate, on nodes that stand for the job's. Raises UsageError."""
-    from fabricbench.campaign.preparing import prepare_in  # noqa: PLC0415 - keeps the start of the program fast
-    from fabricbench.campaign.venue import Standing  # noqa: PLC0415
-    from fabricbench.testbed.reading import read_testbed  # noqa: PLC0415
-
     path = Path(testbed)
     if not path.is_file():
         raise UsageError(
@@ -94,9 +113,6 @@ def prepare_for_job(campaign: str, testbed: str, *options: Any) -> Prepared:
 
 def order_of(prepared: Prepared, command: tuple[str, ...], options: list[str] | None) -> JobRequest:
     """Return what is to be submitted for a plan."""
-    from fabricbench.campaign.submission import JobRequest, job_seconds  # noqa: PLC0415
-    from fabricbench.testbed.model import SlurmJob  # noqa: PLC0415
-
     testbed, plan = prepared.venue.testbed(), prepared.plan
     names = tuple(node.name for node in testbed.nodes)
     return JobRequest(
@@ -115,16 +131,11 @@ NAME_SHOWN = "fabricbench-NAME"
 
 def script_shown(prepared: Prepared, command: tuple[str, ...], options: list[str] | None, directory: Path) -> str:
     """Return the batch script that would be submitted."""
-    from fabricbench.campaign.submission import script_text  # noqa: PLC0415
-
     return script_text(directory, order_of(prepared, command, options), NAME_SHOWN)
 
 
 def run_submitted(prepared: Prepared, context: typer.Context, directory: Path, options: list[str] | None) -> None:
     """Submit a run, or come back to it where the same was submitted; return once it is measured, else raise what it ended with."""
-    from fabricbench.campaign.run_directory import RunDirectory  # noqa: PLC0415
-    from fabricbench.campaign.submission import Submission, is_begun, read_submission  # noqa: PLC0415
-
     command = command_inside(context, directory)
     before = read_submission(directory)
     if before is not None and before.command != command[1:] and is_begun(directory, before):
@@ -150,9 +161,6 @@ def come_back(directory: Path, *, may_go_on: bool, is_extending: bool = False) -
     Raises what the run ended with; of a run whose job ended before it did, only where it may not go on now. In a job of the run
     itself, and of a run that was never submitted, there is nothing to wait for.
     """
-    from fabricbench.campaign.submission import active, conclude, is_complete, is_inside, last_job, read_submission  # noqa: PLC0415
-    from fabricbench.launch.slurm import ask_job  # noqa: PLC0415
-
     submission = read_submission(directory)
     if submission is None or any(is_inside(job) for job in submission.jobs):
         return False
@@ -186,12 +194,6 @@ def resume_submitted(
     is_trusted: bool = False,
 ) -> None:
     """Submit what is left of a run, on the nodes that it has, and wait for it. UsageError where it is no run of Slurm."""
-    from fabricbench.campaign.run_directory import RunDirectory  # noqa: PLC0415
-    from fabricbench.campaign.submission import JobRequest, Submission, job_seconds, read_submission, seconds_of_rest  # noqa: PLC0415
-    from fabricbench.campaign.trust import check_trust  # noqa: PLC0415
-    from fabricbench.record.integrity import PLAN  # noqa: PLC0415
-    from fabricbench.testbed.model import LauncherKind, SlurmJob  # noqa: PLC0415
-
     run = RunDirectory(directory)
     before = read_submission(directory)
     if before is not None and not (directory / PLAN).exists():
@@ -220,8 +222,6 @@ def resume_submitted(
 
 
 def _submit(directory: Path, order: JobRequest, submission: Any) -> None:
-    from fabricbench.campaign.submission import submit_order  # noqa: PLC0415
-
     job = submit_order(directory, order, submission)
     say(f"submitted {directory / 'submit.sh'} as job {job.number}")
     _wait(directory, job)
@@ -229,10 +229,6 @@ def _submit(directory: Path, order: JobRequest, submission: Any) -> None:
 
 def _wait(directory: Path, job: SubmittedJob) -> None:
     """Wait for a job, showing how it goes on, and raise what its run ended with."""
-    from fabricbench.campaign.events import Notice  # noqa: PLC0415
-    from fabricbench.campaign.following import Following  # noqa: PLC0415
-    from fabricbench.campaign.submission import Waiting, conclude  # noqa: PLC0415
-
     number = job.job_id
     if number is None:
         raise RunIncomplete(f"nobody knows the job {job.name}", hint="`squeue --me` shows your jobs")

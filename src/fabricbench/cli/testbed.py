@@ -5,22 +5,25 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from fabricbench.campaign.discovering import AskedHosts, look_at_hosts, wanted_lab
 from fabricbench.cli import completion, restore
 from fabricbench.cli.doctor import UNBOUNDED, PreflightFormat
 from fabricbench.cli.output import check_output, output_width, say, write_output
 from fabricbench.cli.progress import RunProgress
+from fabricbench.cli.testbed_check import check_testbed, conclude, find_place, measured_rates, render
 from fabricbench.errors import UsageError
 from fabricbench.quantity import count
+from fabricbench.testbed.allocation import allocated_nodes
+from fabricbench.testbed.discovery import with_measured
+from fabricbench.testbed.first_file import first_file, read_back
 from fabricbench.testbed.model import LauncherKind
+from fabricbench.testbed.reading import expand_nodes
 
-if TYPE_CHECKING:
-    from fabricbench.campaign.discovering import AskedHosts
-
-testbed_app = typer.Typer(
+app = typer.Typer(
     name="testbed",
     help="Testbed files: write the first one, prove one; restore what runs have set.",
     epilog="Example: `fabricbench testbed init --hosts 'node[001-004]' -o rack-7.toml`",
@@ -29,13 +32,10 @@ testbed_app = typer.Typer(
 )
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    restore.register(testbed_app)
-    app.add_typer(testbed_app)
+app.add_typer(restore.app)
 
 
-@testbed_app.command(
+@app.command(
     epilog="Examples: `fabricbench testbed init --hosts 'node[001-004]' -o rack-7.toml`, "
     "in a batch job `fabricbench testbed init --slurm -o job.toml`"
 )
@@ -68,10 +68,6 @@ def init(
     Each host is asked by the doctor of the fabricbench that is installed there. What was found and left out stands in comments.
     The file is never overwritten. Exit code 3 names the hosts that do not answer.
     """
-    from fabricbench.campaign.discovering import look_at_hosts  # noqa: PLC0415 - keeps the start of the program fast
-    from fabricbench.testbed.discovery import with_measured  # noqa: PLC0415
-    from fabricbench.testbed.first_file import first_file, read_back  # noqa: PLC0415
-
     wanted = _wanted(hosts or [], lab, launcher, reach, name, is_slurm=slurm)
     _check_new(output)
     with RunProgress() as progress:
@@ -79,8 +75,6 @@ def init(
     text = first_file(found, origin)
     testbed = read_back(text)
     if measure:
-        from fabricbench.cli.testbed_check import measured_rates  # noqa: PLC0415
-
         found = with_measured(found, measured_rates(testbed))
         text = first_file(found, origin)
         read_back(text)
@@ -92,7 +86,7 @@ def init(
         say(f"read it, correct it, then prove it: fabricbench testbed check {shlex.quote(str(output))}")
 
 
-@testbed_app.command(
+@app.command(
     epilog="Examples: `fabricbench testbed check rack-7.toml`, `fabricbench testbed check lab:demo --format json`"
 )
 def check(
@@ -114,8 +108,6 @@ def check(
     there and nowhere else. Who looks slow is measured again before it is named. What is wrong with a node leaves it out of what is
     measured on that fabric; the others are proven all the same. Exit code 0, or 3 with the list of what is wrong and what to do.
     """
-    from fabricbench.cli.testbed_check import check_testbed, conclude, find_place, render  # noqa: PLC0415 - keeps the start fast
-
     found = check_testbed(find_place(testbed), output)
     write_output(render(found, form, output_width(None, UNBOUNDED)) + "\n", None)
     conclude(found)
@@ -133,10 +125,6 @@ def _wanted(
     hosts: list[str], lab: str | None, launcher: str | None, reach: str | None, name: str | None, *, is_slurm: bool
 ) -> AskedHosts:
     """Return which hosts the options ask for, and how they are reached; UsageError where they contradict each other."""
-    from fabricbench.campaign.discovering import AskedHosts, wanted_lab  # noqa: PLC0415 - keeps the start of the program fast
-    from fabricbench.testbed.allocation import allocated_nodes  # noqa: PLC0415
-    from fabricbench.testbed.reading import expand_nodes  # noqa: PLC0415
-
     if [bool(hosts), is_slurm, lab is not None].count(True) != 1:
         raise UsageError(
             "which hosts? One of --hosts, --slurm and --lab is needed",

@@ -26,6 +26,7 @@ from fabricbench.record.atomic import explained
 from fabricbench.record.integrity import MANIFEST
 from fabricbench.record.provenance import Proof
 from fabricbench.record.store import Run
+from fabricbench.report.terminal_table import table_text
 from fabricbench.table import table
 from fabricbench.testbed.model import Fabric, LauncherKind, Testbed
 from fabricbench.testbed.preflight_result import Finding, FindingSeverity, Preflight, told
@@ -232,8 +233,6 @@ def conclude(found: CheckedTestbed) -> None:
 
 def render(found: CheckedTestbed, form: PreflightFormat, width: int = UNBOUNDED) -> str:
     """Return what was found in a format; JSON has every fact, text so many columns."""
-    from fabricbench.report.terminal import table_text  # noqa: PLC0415 - keeps the start of the program fast
-
     if form is PreflightFormat.JSON:
         data: dict[str, Any] = {"is_passed": not found.errors} | found.model_dump(mode="json")
         return as_json(data)

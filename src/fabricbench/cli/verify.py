@@ -5,16 +5,16 @@ from __future__ import annotations
 from enum import StrEnum
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from fabricbench.cli.output import check_output, write_output
 from fabricbench.errors import GateFailed, Inconclusive, RunIncomplete
 from fabricbench.quantity import count
-
-if TYPE_CHECKING:
-    from fabricbench.record.verification import Verification
+from fabricbench.record.integrity import LAUNCHES
+from fabricbench.record.verification import RunVerdict, Verification
+from fabricbench.record.verification import verify as verify_run
 
 MOST_LISTED = 20
 """Files without a hash that the text names before it says how many more there are; JSON has all."""
@@ -27,30 +27,26 @@ class VerifyFormat(StrEnum):
     JSON = "json"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
+app = typer.Typer()
 
-    @app.command()
-    def verify(
-        run_directory: Annotated[Path, typer.Argument(metavar="RUNDIR", help="A run directory, finished or not.")],
-        form: Annotated[VerifyFormat, typer.Option("--format", help="How to write it.")] = VerifyFormat.TEXT,
-        output: Annotated[
-            Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of stdout.")
-        ] = None,
-    ) -> None:
-        """Say whether a run is whole and unaltered: every file is held against the hash that was written with it.
 
-        Exit codes: 0 whole and unaltered, 1 something was altered or is gone, 4 unaltered but launches are missing, 5 nobody can
-        tell, for there are no hashes (runs of earlier versions).
+@app.command()
+def verify(
+    run_directory: Annotated[Path, typer.Argument(metavar="RUNDIR", help="A run directory, finished or not.")],
+    form: Annotated[VerifyFormat, typer.Option("--format", help="How to write it.")] = VerifyFormat.TEXT,
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of stdout.")] = None,
+) -> None:
+    """Say whether a run is whole and unaltered: every file is held against the hash that was written with it.
 
-        Example: `fabricbench verify runs/today`
-        """
-        check_output(output)
-        from fabricbench.record.verification import verify as verify_run  # noqa: PLC0415 - keeps the start of the program fast
+    Exit codes: 0 whole and unaltered, 1 something was altered or is gone, 4 unaltered but launches are missing, 5 nobody can
+    tell, for there are no hashes (runs of earlier versions).
 
-        found = verify_run(run_directory)
-        write_output((found.model_dump_json(indent=2) if form is VerifyFormat.JSON else _text(found)) + "\n", output)
-        _conclude(found)
+    Example: `fabricbench verify runs/today`
+    """
+    check_output(output)
+    found = verify_run(run_directory)
+    write_output((found.model_dump_json(indent=2) if form is VerifyFormat.JSON else _text(found)) + "\n", output)
+    _conclude(found)
 
 
 def _text(found: Verification) -> str:
@@ -72,8 +68,6 @@ def _some(title: str, names: tuple[str, ...]) -> list[str]:
 
 def _remedy(found: Verification) -> str:
     """Return what to do about the altered files: only a launch can be measured again."""
-    from fabricbench.record.integrity import LAUNCHES  # noqa: PLC0415
-
     others = [one.path for one in found.altered if not one.path.startswith(f"{LAUNCHES}/")]
     restored = f"restore {' and '.join(others)} from a copy: nothing writes {'them' if others[1:] else 'it'} again"
     again = (
@@ -88,8 +82,6 @@ def _remedy(found: Verification) -> str:
 
 def _conclude(found: Verification) -> None:
     """Raise what the exit code says; the gravest first."""
-    from fabricbench.record.verification import RunVerdict  # noqa: PLC0415
-
     match found.verdict:
         case RunVerdict.ALTERED:
             raise GateFailed(

@@ -7,17 +7,16 @@ import typer
 import fabricbench
 from fabricbench.native import BUILD_DIGITS, builds_of, native_programs
 
+app = typer.Typer()
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
 
-    @app.command()
-    def version() -> None:
-        """Print the version, and the build of each native program: what nodes must have alike.
+@app.command()
+def version() -> None:
+    """Print the version, and the build of each native program: what nodes must have alike.
 
-        Example: `fabricbench version`
-        """
-        _tell()
+    Example: `fabricbench version`
+    """
+    _tell()
 
 
 def end_with_version(is_asked: bool) -> None:

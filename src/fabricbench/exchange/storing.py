@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-import secrets
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import zip_longest
@@ -20,7 +17,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from fabricbench import __version__
-from fabricbench.errors import EnvironmentLacks, UsageError
+from fabricbench.errors import UsageError
 from fabricbench.exchange.cells import CellTables, record_of_tests
 from fabricbench.exchange.import_options import ImportOptions, check_options, completed
 from fabricbench.exchange.imported import Imported
@@ -29,17 +26,13 @@ from fabricbench.exchange.loads import load_record, name_of
 from fabricbench.exchange.rows import MOST_NOTES
 from fabricbench.exchange.sources import NO_CHANCE, ImportedText, Sources, chance_of_the_same, notes_of, once, read_file
 from fabricbench.printable import printable
-from fabricbench.record.atomic import explained, replaced, synced, synced_together
-from fabricbench.record.confinement import TEXTS
 from fabricbench.record.import_notes import DATATYPE, ImportNote, ImportNoteKind, note_words, tool_differences
-from fabricbench.record.integrity import LAUNCH, LAUNCHES, MANIFEST
-from fabricbench.record.journal import Journal, JournalEvent
-from fabricbench.record.launch import LaunchFacts, write_launch
-from fabricbench.record.lock import LOCK, locked
-from fabricbench.record.manifest import Manifest, PlannedLaunch, manifest_text, write_manifest
+from fabricbench.record.launch import LaunchFacts
+from fabricbench.record.manifest import Manifest, PlannedLaunch
 from fabricbench.record.outcome import LaunchOutcome
 from fabricbench.record.provenance import Origin, Proof
 from fabricbench.record.reading import Record
+from fabricbench.record.run_writer import RunWriter, check_empty, new_run
 from fabricbench.record.workload_cells import WorkloadPart
 from fabricbench.testbed.model import Fabric, LauncherKind, Node, Testbed
 
@@ -62,10 +55,7 @@ def import_run(
     the texts, which the launches keep as notes. UsageError where the directory is used already, a text cannot be read or is given
     twice, or something is not told that must be. After any error nothing has been written.
     """
-    if directory.exists() and not directory.is_dir():
-        raise UsageError(f"{directory} is no folder", hint="give a new folder for the run")
-    if directory.exists():
-        _check_empty(directory)
+    check_empty(directory)
     for fabric in fabrics:
         _check_name(fabric)
     options = options or ImportOptions()
@@ -95,13 +85,11 @@ def import_run(
         versions={"fabricbench": __version__}
         | {name: ", ".join(dict.fromkeys(told)) for name, told in versions.items()},
     )
-    with _moved_into(directory) as aside:
-        journal, tables = Journal(aside), CellTables()
-        (aside / LAUNCHES).mkdir()
+    with new_run(directory, way_on=NOTHING_KEPT) as writer:
+        tables = CellTables()
         for launch, found in sources.items():
-            _write(journal, tables, aside / LAUNCHES / launch.launch_id, launch, found)
-        journal.append_written(MANIFEST, manifest_text(manifest))
-        write_manifest(aside, manifest)
+            _write(writer, tables, launch, found)
+        writer.write_manifest(manifest)
     notes = note_words(note for found in sources.values() for note in notes_of(found))
     passed_over = _passed_over(path for paths in fabrics.values() for path in paths if path.is_dir())
     for text in (*overruled, *notes, *_differences(sources), *passed_over):
@@ -114,12 +102,6 @@ def _measured(sources: Iterable[ImportedText]) -> datetime | None:
     """Return when the first of some texts was measured, of those that tell; None where none does."""
     told = [time for one in sources if (time := one.imported.measured_unix_ns) is not None]
     return datetime.fromtimestamp(min(told) / 1e9, UTC) if told else None
-
-
-def _check_empty(directory: Path) -> None:
-    """Refuse a folder that holds anything but the lock, which is of this import or of another that runs."""
-    if any(path.name != LOCK for path in directory.iterdir()):
-        raise UsageError(f"{directory} is not empty", hint="give a new folder: what is there is never overwritten")
 
 
 def _check_told_once(sources: Iterable[ImportedText]) -> None:
@@ -186,21 +168,9 @@ def _repetitions(source: ImportedText) -> list[ImportedText]:
     ]
 
 
-def _write(
-    journal: Journal,
-    tables: CellTables,
-    folder: Path,
-    launch: PlannedLaunch,
-    sources: Sequence[ImportedText],
-) -> None:
-    """Write a launch and the texts that it was read from, and seal both; UsageError where they hold what no run can."""
+def _write(writer: RunWriter, tables: CellTables, launch: PlannedLaunch, sources: Sequence[ImportedText]) -> None:
+    """Write a launch and the texts that it was read from; UsageError where they hold what no run can."""
     record, part = _record(launch, sources)
-    for each in (folder, folder / TEXTS):
-        each.mkdir()
-    texts = [folder / TEXTS / one.path.name for one in sources]
-    for path, source in zip(texts, sources, strict=True):
-        with replaced(path) as file:
-            file.write(source.content)
     facts = LaunchFacts(
         block=launch.block,
         position=launch.position,
@@ -211,65 +181,8 @@ def _write(
         conditions={f"imported from {one.path.name}": _told_of(one.imported) for one in sources},
         import_notes=tuple(notes_of(sources)),
     )
-    write_launch(folder, record, facts=facts, workload=part, cells=tables.content(record))
-    journal.append(JournalEvent.IMPORTED, launch.launch_id, sha256=journal.hashes(folder / LAUNCH, *texts))
-
-
-@contextmanager
-def _moved_into(directory: Path) -> Iterator[Path]:
-    """Yield a folder within a new run directory; what is written there takes its place when all of it is, the manifest last.
-
-    After a failure nothing is left, the directory neither where it was made here. The folder lies within, for the directory may be
-    where somebody stands, or a disk of its own.
-    """
-    made = [path for path in (directory, *directory.parents) if not path.exists()]
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        with locked(directory):
-            try:
-                _check_empty(directory)  # again: another import may have taken it while the texts were read
-                with _written_aside(directory) as aside:
-                    yield aside
-            finally:
-                (directory / LOCK).unlink()  # while it is held
-    except BaseException as error:
-        for path in made:
-            with suppress(OSError):
-                path.rmdir()
-        cause = error.__cause__ if isinstance(error, EnvironmentLacks) and error.__cause__ else error
-        told = explained(cause, directory, way_on=NOTHING_KEPT) if isinstance(cause, Exception) else error
-        if told is not cause:
-            raise told from cause
-        raise
-
-
-@contextmanager
-def _written_aside(directory: Path) -> Iterator[Path]:
-    """Yield a folder within `directory`, which is empty; what it holds goes there, or is removed after a failure."""
-    aside = directory / f".import.{secrets.token_hex(16)}.tmp"
-    moved: list[Path] = []
-    try:
-        aside.mkdir()
-        with synced_together(aside):
-            yield aside
-        for path in sorted(aside.iterdir(), key=lambda one: one.name == MANIFEST):
-            place = directory / path.name
-            path.rename(place)
-            moved.append(place)
-        aside.rmdir()
-        synced(directory)
-    except BaseException:
-        for path in (aside, *moved):
-            _remove(path)
-        raise
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        with suppress(OSError):
-            path.unlink()
+    texts = {one.path.name: one.content for one in sources}
+    writer.write_launch(launch.launch_id, record, facts, texts, workload=part, cells=tables.content(record))
 
 
 def _check_name(fabric: str) -> None:

@@ -30,7 +30,6 @@ from fabricbench.launch.starter.template import Template
 from fabricbench.launch.starting import (
     BINDING,
     ON_INTERFACE,
-    PRELOAD,
     WAITING_ASLEEP,
     Given,
     Job,
@@ -41,6 +40,7 @@ from fabricbench.launch.starting import (
     version_in,
 )
 from fabricbench.native import build_info
+from fabricbench.preload import PRELOAD, joined
 from fabricbench.testbed.allocation import are_allocated
 from fabricbench.testbed.model import Fabric, Mpi, Testbed
 
@@ -87,8 +87,8 @@ def merged(ours: Selection, preload: Path | None, fabric: Fabric, given: Given) 
             f"fabric {fabric.name}: mpi_arguments hand on the caller's {PRELOAD}, and {preload} is to be preloaded as well",
             hint=f"write its value into the testbed: mpi_environment = {{ {PRELOAD} = ... }}",
         )
-    if joined := ":".join(str(one) for one in preloads if one):
-        environment[PRELOAD] = joined
+    if preloaded := joined(*preloads):
+        environment[PRELOAD] = preloaded
     where = fabric.where
     told = {**ours.environment, **{name: f"{template} in {where}" for name, template in ours.by_node.items()}}
     return Merged(

@@ -29,8 +29,6 @@ from fabricbench.native import native_file
 from fabricbench.testbed.model import Fabric, Layout
 from fabricbench.testbed.preflight_result import folded
 
-PRELOAD = "LD_PRELOAD"
-
 MARK = "FABRICBENCH_LAUNCH_MARK"
 """The variable that all processes of a launch inherit: 128 random bits, by which `launch/watch.py` finds what a killed guard left,
 and ranks that know no MPI know each other (`workload/meeting.py`). Never in the tokens of a command, which other users can read:

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 from pydantic import Field, ValidationError
 
 from fabricbench.model import Model
-from fabricbench.record.atomic import appended, explained
+from fabricbench.record.atomic import appended, explained, replace_text
 from fabricbench.record.integrity import JOURNAL, SEALS, file_sha256, read_file, unreadable
 
 
@@ -91,12 +91,13 @@ class Journal:
         except OSError as error:
             raise explained(error, self.path) from error
 
-    def append_written(self, name: str, text: str) -> None:
-        """Write, before a file of the run directory is written, what it will hash to.
+    def write(self, name: str, text: str) -> None:
+        """Write a file of the run directory, whole or not at all, once it is told what it will hash to.
 
         Not behind it: a crash between the two would make the new file look altered.
         """
         self.append(JournalEvent.DESCRIBED, sha256={name: hashlib.sha256(text.encode()).hexdigest()})
+        replace_text(self.path.parent / name, text)
 
     def hashes(self, *paths: Path) -> dict[str, str]:
         """Return what files of the run directory hash to, by their paths in it."""

@@ -36,7 +36,7 @@ from fabricbench.record.integrity import (
 from fabricbench.record.kernel_lines import KernelHeader, KernelRun
 from fabricbench.record.lines import BusiestProcess, Clock, Footer, Header, PairFailed
 from fabricbench.record.outcome import LaunchOutcome, outcome_of, signal_name, signal_number
-from fabricbench.record.probe_plan import PlanProbe, plan_beside
+from fabricbench.record.probe_plan import PlanProbe, ProbePlan, plan_beside
 from fabricbench.record.provenance import Origin, Proof
 from fabricbench.record.reading import Damage, Record, read_record
 from fabricbench.record.tables import CHANNELS, STAGES, TABLES, RecordTable
@@ -261,6 +261,7 @@ def write_launch(
     facts: LaunchFacts | None = None,
     workload: WorkloadPart | None = None,
     kernel: KernelPart | None = None,
+    plan: ProbePlan | None = None,
     cells: bytes | None = None,
     crossings: Mapping[int, Crossings] = NO_CROSSINGS,
     keep_records: bool = False,
@@ -270,13 +271,13 @@ def write_launch(
     Each file appears whole or not at all, `launch.json` last. The raw record is removed only once everything in it is safely in
     Parquet; one that is damaged or cut short stays. Calling it again does no harm: a launch that is converted keeps its data and
     takes the new facts. EnvironmentLacks if the disk is full (the raw record stays); UsageError if there is nothing to convert.
-    `cells` is what `cells_parquet` returns of `lines`, where that is known already. `crossings` are those of the emulated switch,
-    by the number of a cell whose stages were measured.
+    `plan` is what lies in the directory and `cells` what `cells_parquet` returns of `lines`, where that is known already.
+    `crossings` are those of the emulated switch, by the number of a cell whose stages were measured.
     """
     records = directory / RECORDS
     if lines is None and not records.exists():
         return _rewritten(directory, facts)
-    plan = plan_beside(directory)
+    plan = plan or plan_beside(directory)
     record = read_record(records, plan) if lines is None else lines
     frames = {table: table.rows(record, crossings) for table in TABLES}
     found = {table: frame for table, frame in frames.items() if frame.height}

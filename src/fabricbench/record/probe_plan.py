@@ -149,11 +149,13 @@ def write_secret_plan(directory: Path, plan: ProbePlan) -> None:
     _write(directory, plan.model_copy(update={"secret": secrets.token_hex(16)}), FILE)
 
 
-def forget_secret(directory: Path) -> None:
-    """Write a launch's plan again without its secret, for whoever may read the run; nothing where it has none any more."""
+def forget_secret(directory: Path) -> ProbePlan | None:
+    """Write a launch's plan again without its secret, for whoever may read the run, and return it, if there is one."""
     plan = plan_beside(directory)
     if plan is not None and plan.secret != NO_SECRET:
-        _write(directory, plan.model_copy(update={"secret": NO_SECRET}), MODE)
+        plan = plan.model_copy(update={"secret": NO_SECRET})
+        _write(directory, plan, MODE)
+    return plan
 
 
 def _write(directory: Path, plan: ProbePlan, mode: int) -> None:

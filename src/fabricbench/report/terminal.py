@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Sequence
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table as RichTable
@@ -15,9 +14,8 @@ from rich.text import Text
 from fabricbench import chapters
 from fabricbench.analysis.findings import CellSummary, Comparison, Findings, LadderStep, Severity, Verdict
 from fabricbench.model import Layer, Metric
-from fabricbench.printable import PrintableConsole
 from fabricbench.report.first_screen import count_words, grouped
-from fabricbench.report.fitting import GAP, column_widths, fitted
+from fabricbench.report.fitting import fitted
 from fabricbench.report.palette import terminal_colour
 from fabricbench.report.tables import impossible_in
 from fabricbench.report.terminal_screen import (
@@ -30,6 +28,7 @@ from fabricbench.report.terminal_screen import (
     warning_heading,
     warning_parts,
 )
+from fabricbench.report.terminal_table import NARROWEST, as_rich, console_of, lines_on, rich_table
 from fabricbench.report.words import (
     METRIC_WORDS,
     NOTHING,
@@ -45,7 +44,6 @@ from fabricbench.report.words import (
     value_words,
     verdict_words,
 )
-from fabricbench.table import Table
 
 BARS = "▁▂▃▄▅▆▇█"
 SIGNS = {
@@ -57,8 +55,6 @@ SIGNS = {
 }
 UNADJUSTED = "Times faster (interval, unadjusted)"
 WIDEST_PLOT, NARROWEST_PLOT, WIDTH_BESIDE_PLOT = 33, 12, 72
-NARROWEST = 60
-"""Below this many columns a table is of no use, so it is drawn this wide and wraps."""
 SCREEN_LINES = 36
 """What the brief report may take: a terminal of 40 lines shows it with the command above and the paths below."""
 LEAST_FOR_WARNINGS = 1
@@ -68,39 +64,10 @@ LEAST_FOR_WARNINGS = 1
 def render_terminal(findings: Findings, console_width: int, color: bool, *, is_brief: bool = False) -> str:
     """Return the report as text for a terminal of that width, with ANSI colours or without; the whole of it, or one screen."""
     width = max(console_width, NARROWEST)
-    console = _console(width, color=color)
+    console = console_of(width, color=color)
     if is_brief:
         return "".join(f"{line}\n" for line in _brief(findings, console, width))
-    return "".join(f"{line}\n" for line in _lines(console, _report(findings, width)))
-
-
-def _console(width: int, *, color: bool) -> Console:
-    return PrintableConsole(
-        file=io.StringIO(),
-        width=width,
-        force_terminal=color,
-        color_system="standard" if color else None,
-        no_color=not color,
-        highlight=False,
-        legacy_windows=False,
-        _environ={},
-    )
-
-
-def table_text(content: Table, width: int) -> str:
-    """Return a table as text of so many columns, under its title; what has no room goes: intervals first, then what is spare."""
-    whole = max(width, NARROWEST)
-    indent = GAP if content.title else 0
-    shown = _as_rich(fitted(content, whole - indent), whole - indent)
-    lines = _lines(_console(whole, color=False), [Padding(shown, (0, 0, 0, indent))])
-    return "\n".join([*([content.title] if content.title else []), *lines])
-
-
-def _lines(console: Console, parts: Sequence[RenderableType]) -> list[str]:
-    """Return parts as the lines that a terminal shows."""
-    with console.capture() as capture:
-        console.print(Group(*parts))
-    return [line.rstrip() for line in capture.get().splitlines()] if parts else []
+    return "".join(f"{line}\n" for line in lines_on(console, _report(findings, width)))
 
 
 def _report(findings: Findings, width: int) -> list[RenderableType]:
@@ -122,14 +89,14 @@ def _brief(findings: Findings, console: Console, width: int) -> list[str]:
 
     What invalidates numbers is shown before the ladder, the conditions and how far the answer reaches.
     """
-    groups = [_lines(console, warning_parts([group])) for group in grouped(findings.warnings)]
+    groups = [lines_on(console, warning_parts([group])) for group in grouped(findings.warnings)]
     grave = sum(group.severity is Severity.INVALID for group in grouped(findings.warnings))
     needed = sum(map(len, groups[:grave])) + LEAST_FOR_WARNINGS
     for extent in (Extent.SCREEN, Extent.ANSWER, Extent.LEAST):
-        lines = _lines(console, screen_parts(findings, width, extent))
+        lines = lines_on(console, screen_parts(findings, width, extent))
         if len(lines) + needed <= SCREEN_LINES:
             break
-    rungs = _lines(console, _rungs(findings, Metric.ROUND_TRIP_TIME))
+    rungs = lines_on(console, _rungs(findings, Metric.ROUND_TRIP_TIME))
     if len(lines) + len(rungs) + needed <= SCREEN_LINES:
         lines += rungs
     shown = 0
@@ -157,7 +124,7 @@ def _rungs(findings: Findings, metric: Metric) -> list[RenderableType]:
     if not cells:
         return []
     names = [fabric.name for fabric in findings.fabrics]
-    table = _rich_table("", *names)
+    table = rich_table("", *names)
     for column, name in zip(table.columns[1:], names, strict=True):
         column.justify, column.header_style = "right", terminal_colour(findings, name)
     for layer in (layer for layer in reversed(Layer) if layer in cells):
@@ -187,11 +154,11 @@ def _curves(findings: Findings, width: int) -> list[RenderableType]:
     for a, b in dict.fromkeys((item.fabric_a, item.fabric_b) for item in findings.curves):
         mine = [item for item in findings.curves if (item.fabric_a, item.fabric_b) == (a, b)]
         rows = sorted(mine, key=lambda item: list(Metric).index(item.metric))
-        table = _rich_table("Test", UNADJUSTED, "Verdict")
+        table = rich_table("Test", UNADJUSTED, "Verdict")
         table.columns[1].no_wrap = True
         if plot_width >= NARROWEST_PLOT:
             plot = _forest_heading(bounds, plot_width)
-            table = _rich_table("Test", UNADJUSTED, plot, "Verdict")
+            table = rich_table("Test", UNADJUSTED, plot, "Verdict")
         for item in rows:
             probe = escape(probe_words(item))
             plots = [_forest(item, bounds, plot_width, findings)] if plot_width >= NARROWEST_PLOT else []
@@ -239,7 +206,7 @@ def _style(findings: Findings, item: Comparison) -> str:
 def _ladder(findings: Findings) -> list[RenderableType]:
     if not findings.ladder:
         return []
-    table = _rich_table("Layer", "Fabric", "Round trip", "Added", "Best throughput", "At", "Of line rate")
+    table = rich_table("Layer", "Fabric", "Round trip", "Added", "Best throughput", "At", "Of line rate")
     for column in table.columns[2:]:
         column.justify = "right"
     order = {layer: index for index, layer in enumerate(Layer)}
@@ -282,7 +249,7 @@ def _sparklines(findings: Findings) -> list[RenderableType]:
 
 
 def _spark_table(findings: Findings, curves: dict[tuple[str, str], list[CellSummary]]) -> RichTable:
-    table = _rich_table("Test", "Fabric", "Sizes", "Curve", "From", "To")
+    table = rich_table("Test", "Fabric", "Sizes", "Curve", "From", "To")
     for column in table.columns[4:]:
         column.justify = "right"
     last = ""
@@ -313,18 +280,8 @@ def _chapters(findings: Findings, width: int, *, leading: bool) -> list[Renderab
             parts += [_heading(chapter.title), *(_indented(Text(line)) for line in lines)]
         for name, content in shown:
             title = f"{chapter.title}: {name}" if name else chapter.title
-            parts += [Text() if lines and not name else _heading(title), _as_rich(fitted(content, width), width)]
+            parts += [Text() if lines and not name else _heading(title), as_rich(fitted(content, width), width)]
     return parts
-
-
-def _as_rich(content: Table, width: int) -> RichTable:
-    table = _rich_table(*map(escape, content.columns))
-    for index, (column, wide) in enumerate(zip(table.columns, column_widths(content, width), strict=True)):
-        column.justify = "right" if index in content.numeric else "left"
-        column.width = wide
-    for row in content.rows:
-        table.add_row(*map(escape, row))
-    return table
 
 
 def _spark(values: Sequence[float], low: float, high: float) -> str:
@@ -333,7 +290,3 @@ def _spark(values: Sequence[float], low: float, high: float) -> str:
         return BARS[0] * len(values)
     steps = len(BARS) - 1
     return "".join(BARS[round(math.log(value / low) / math.log(high / low) * steps)] for value in values)
-
-
-def _rich_table(*columns: str) -> RichTable:
-    return RichTable(*columns, box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)

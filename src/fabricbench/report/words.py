@@ -100,7 +100,7 @@ def value_parts(metric: Metric, value: float) -> Scaled:
         parts = scale_seconds(value * 1e-9)
     else:
         parts = (scale_message_s if metric is Metric.MESSAGE_RATE else scale_bit_s)(value)
-    return parts._replace(number=parts.number.replace("-", MINUS))
+    return Scaled(parts.number.replace("-", MINUS), parts.unit) if "-" in parts.number else parts
 
 
 class WithInterval(str):

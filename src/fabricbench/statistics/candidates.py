@@ -106,17 +106,22 @@ class Option:
     touch: Touch
     ends: tuple[Integers, ...]
     """The numbers of the candidates that each of the values `among` all belongs to."""
-    among: Booleans
-    left: Floats
-    """What is left of a candidate's column once the levels have explained their part; 0 where it is a level, or not judged."""
+    among: Booleans | None
+    """None: all values."""
+    weights: Floats
+    """1 over what the levels leave of a candidate's column; 0 where that is nothing, or it is not judged."""
     group: Integers
 
     def gains(self, residual: Floats) -> Floats:
         """Return by how much each candidate lowers the squares, beside the levels; 0 where its effect is to the better."""
-        sums = np.zeros(self.left.size)
-        for end in self.ends:
-            sums += np.bincount(end, residual[self.among], sums.size)
-        return np.where((sums < 0) & (self.left > 0), sums**2 / np.where(self.left > 0, self.left, 1.0), 0.0)
+        values = residual if self.among is None else residual[self.among]
+        sums = np.asarray(np.bincount(self.ends[0], values, self.weights.size), dtype=np.float64)
+        for end in self.ends[1:]:
+            sums += np.bincount(end, values, sums.size)
+        np.minimum(sums, 0.0, out=sums)
+        sums *= sums
+        sums *= self.weights
+        return sums
 
     def candidate(self, number: int) -> Candidate:
         """Return a candidate by its number."""
@@ -133,37 +138,49 @@ def options_of(pairs: Pairs, split: Split, blocks: Integers) -> list[Option]:
     low, high = np.minimum(source, destination), np.maximum(source, destination)
     group = np.asarray(split, dtype=np.int64)
     sizes = np.bincount(group)[group]
-    every = np.ones(source.size, dtype=bool)
-    ways: list[tuple[Touch, tuple[Integers, ...], Booleans]] = [
-        (Touch.MEMBER, (source, destination), every),
-        (Touch.PAIR, (low * members + high,), every),
+    ways: list[tuple[Touch, tuple[Integers, ...], Booleans | None]] = [
+        (Touch.MEMBER, (source, destination), None),
+        (Touch.PAIR, (low * members + high,), None),
     ]
     if pairs.is_directed:
         ways += [
-            (Touch.SENDING, (source,), every),
-            (Touch.RECEIVING, (destination,), every),
-            (Touch.DIRECTION, (source * members + destination,), every),
+            (Touch.SENDING, (source,), None),
+            (Touch.RECEIVING, (destination,), None),
+            (Touch.DIRECTION, (source * members + destination,), None),
         ]
     if group.any():
         ways.append((Touch.NEAR, (source, destination), np.equal(group[source], group[destination])))
     found = []
-    for touch, ends, among in ways:
-        mine = tuple(end[among] for end in ends)
-        left = _left(mine, blocks, among, members**2 if touch in OF_A_PAIR else members)
-        if touch not in OF_A_PAIR:
+    for touch, all_ends, among in ways:
+        ends = all_ends if among is None else tuple(end[among] for end in all_ends)
+        if touch in OF_A_PAIR:
+            left = _left_of_pairs(ends[0], blocks, group)
+        else:
+            left = _left(ends, blocks if among is None else blocks[among], np.bincount(blocks), members)
             left = np.where(sizes >= (FEWEST_MEMBERS if touch is Touch.NEAR else FEWEST_COMPARED), left, 0.0)
-        found.append(Option(touch, mine, among, left, group))
+        found.append(Option(touch, ends, among, _inverse(left), group))
     return found
 
 
-def _left(ends: Sequence[Integers], blocks: Integers, among: Booleans, candidates: int) -> Floats:
-    levels = int(blocks.max()) + 1
-    counts = np.zeros(candidates * levels)
+def _inverse(left: Floats) -> Floats:
+    return np.divide(1.0, left, out=np.zeros_like(left), where=left > NO_NOISE)
+
+
+def _left(ends: Sequence[Integers], blocks: Integers, sizes: Integers, candidates: int) -> Floats:
+    """Return the squares of each candidate's column that levels leave; `blocks` are of what it touches, `sizes` of all blocks."""
+    counts = np.zeros(candidates * sizes.size)
     for end in ends:
-        counts += np.bincount(end * levels + blocks[among], minlength=counts.size)
-    touched = counts.reshape(candidates, levels)
-    left = np.sum(touched * (1 - touched / np.bincount(blocks)), axis=1)
-    return np.where(left > NO_NOISE, left, 0.0)
+        counts += np.bincount(end * sizes.size + blocks, minlength=counts.size)
+    touched = counts.reshape(candidates, sizes.size)
+    return np.asarray(np.sum(touched * (1 - touched / sizes), axis=1), dtype=np.float64)
+
+
+def _left_of_pairs(end: Integers, blocks: Integers, group: Integers) -> Floats:
+    """Return the same of two members each: their one or two values are of one block within a group, of two blocks across."""
+    counts = np.bincount(end, minlength=group.size**2).astype(np.float64)
+    shares = np.bincount(end, (1.0 / np.bincount(blocks))[blocks], counts.size)
+    is_within = np.equal.outer(group, group).ravel()
+    return np.asarray(counts - np.where(is_within, counts, 1.0) * shares, dtype=np.float64)
 
 
 def steepest(residual: Floats, options: Sequence[Option]) -> Candidate | None:

@@ -78,6 +78,9 @@ another may explain the same pairs as well (four of five from six members on). S
 LARGEST_SCATTER = 0.1
 """Of logarithms: pairs that differ for good by 10 % (standard deviation) and more are no healthy scatter, unless launches do so."""
 
+COLLINEAR = 1e-10
+"""Squares of a combination of columns, relative to the largest, from which down the others have it already."""
+
 VERY_STRONG = 10.0
 """Difference of the criterion from which one fit is not better than another by chance (Kass and Raftery, JASA 90, 1995)."""
 
@@ -267,7 +270,9 @@ def _explains_more(pairs: Pairs, fit: _Fit, coarser: Integers, level: float) -> 
 
 
 def _unexplained(values: Floats, design: Floats) -> Floats:
-    return np.asarray(values - design @ np.linalg.lstsq(design, values, rcond=None)[0])
+    """Return what columns do not explain, by the normal equations: few columns, of zeros and ones less means, and many values."""
+    effects = np.linalg.lstsq(design.T @ design, design.T @ values, rcond=COLLINEAR)[0]
+    return np.asarray(values - design @ effects, dtype=np.float64)
 
 
 def _is_even(pairs: Pairs, blocks: Integers) -> bool:

@@ -176,9 +176,17 @@ def decision_codes(
 
 
 def blocks_to_settle(
-    ratios: Ratios, tests: PValues, adjusted: PValues, margin: float, confidence: float = 0.95
+    ratios: Ratios,
+    tests: PValues,
+    adjusted: PValues,
+    margin: float,
+    confidence: float = 0.95,
+    *,
+    of: NDArray[np.bool_] | None = None,
 ) -> Floats:
     """Return how many more blocks would settle each comparison with probability POWER: beyond the margin, or within it.
+
+    `of` says which comparisons are asked about (default: all); the others are NaN.
 
     The true ratio and deviation are not taken for those that were measured: a ratio that looks worth more blocks does so partly by
     luck, and as many blocks as it asks for would settle it far less often. The chance is averaged over both as they may be after
@@ -190,8 +198,9 @@ def blocks_to_settle(
     found = np.full(ratios.ratio.shape, np.nan)
     of_beyond = (1.0 - confidence) / _left(tests.margin, adjusted.margin)
     of_within = (1.0 - confidence) / _left(tests.equivalence, adjusted.equivalence)
+    is_asked = ~np.isnan(ratios.log_deviation) & (True if of is None else of)
     for more in np.array_split(ADDED_BLOCKS, AT_ONCE):
-        is_open = np.flatnonzero(np.isnan(found) & ~np.isnan(ratios.log_deviation))
+        is_open = np.flatnonzero(np.isnan(found) & is_asked)
         if not is_open.size:
             break
         chances = _chances_to_settle(ratios, is_open, more, margin, of_beyond, of_within)
@@ -332,7 +341,11 @@ class LogRatio:
 
 def shared_by(parts: Sequence[LogRatio], error_rate: float, margin: float) -> Decision:
     """Return what all parts of a comparison decide, the weakest of them: undecided where they do not agree on who leads."""
-    decisions = [part.decide(error_rate, margin) for part in parts]
+    return weaker(*(part.decide(error_rate, margin) for part in parts))
+
+
+def weaker(*decisions: Decision) -> Decision:
+    """Return the weakest of some decisions; undecided where they do not agree on who leads."""
     if all(one is Decision.EQUIVALENT for one in decisions):
         return Decision.EQUIVALENT
     strengths = [STRENGTHS.get(one, 0) for one in decisions]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import permutations
+from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,17 +50,34 @@ LEAST_IN_A_ROW = 5
 ALL_ORDERS = 7
 """Launches up to which every order is counted (5,040); above, RANDOM_ORDERS are drawn."""
 RANDOM_ORDERS = 9999
+ONE_IN_TEN = 1.2816
+"""Standard deviations that a normal value exceeds once in ten times."""
 
 
 @dataclass(frozen=True)
 class LagOne:
     """How much a launch resembles the one before it.
 
-    `autocorrelation` is less what independent launches would show; the p-value is of "in any order they would do so as well".
+    `autocorrelation` is less what independent launches would show, and `deviation` its standard deviation in any order of them;
+    the p-value is of "in any order they would do so as well".
     """
 
     autocorrelation: float
     p_value: float
+    deviation: float
+
+    @property
+    def most(self) -> float:
+        """How much it may be, one-sided, with an error of a tenth; deviations taken for normal."""
+        return self.autocorrelation + ONE_IN_TEN * self.deviation
+
+
+def times_wider(correlation: float) -> float:
+    """Return how many times as wide as of independent values the interval of their mean is, of many with that lag-1 correlation.
+
+    Of an autoregression of the first order.
+    """
+    return sqrt((1.0 + correlation) / (1.0 - correlation))
 
 
 def pooled_lag_one(log_values: Floats) -> LagOne | None:
@@ -78,7 +96,7 @@ def pooled_lag_one(log_values: Floats) -> LagOne | None:
     total = float(np.trace(products))
     # The order as it was is the first, and counts: no p-value is 0. A hair below it is as much, but for rounding.
     p_value = float(np.mean(sums >= sums[0] - 1e-9 * total))
-    return LagOne(float(sums[0] - sums.mean()) / total, p_value)
+    return LagOne(float(sums[0] - sums.mean()) / total, p_value, float(sums.std()) / total)
 
 
 @lru_cache(maxsize=16)

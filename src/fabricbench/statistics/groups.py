@@ -58,7 +58,9 @@ def log_splits(members: int, groups: int) -> float:
 def blocks_of(split: Split, source: Integers, destination: Integers) -> Integers:
     """Return the block of each ordered pair, numbered from 0: one for each ordered pair of groups that occurs."""
     group = np.asarray(split, dtype=np.int64)
-    return np.unique(group[source] * (group.max() + 1) + group[destination], return_inverse=True)[1].astype(np.int64)
+    of_groups = group[source] * (group.max() + 1) + group[destination]
+    number = np.cumsum(np.bincount(of_groups) > 0, dtype=np.int64) - 1
+    return np.asarray(number[of_groups], dtype=np.int64)
 
 
 def group_blocks(groups: Groups, source: Integers, destination: Integers) -> Integers:
@@ -133,20 +135,21 @@ def _apart_by_value(matrix: Floats) -> Floats:
 
 
 def _apart_by_profile(matrix: Floats) -> Floats:
-    """Return the spread, over third members, of the difference between two members' pairs with them."""
-    apart = np.zeros_like(matrix)
-    members = len(matrix)
-    values = np.where(np.eye(members, dtype=bool), 0.0, matrix)
-    for member in range(members - 1):  # with those behind it, as it is with those before it what they are with it
-        others = np.arange(member + 1, members)
-        differences = values[others] - values[member]
-        for end in (others, member):  # neither of the two is a third member
-            differences[np.arange(others.size), end] = 0.0
-        differences -= differences.sum(axis=1, keepdims=True) / (members - 2)
-        for end in (others, member):
-            differences[np.arange(others.size), end] = 0.0
-        apart[member, others] = np.sqrt(np.square(differences, out=differences).sum(axis=1) / (members - 2))
-    return apart + apart.T
+    """Return the spread, over third members, of the difference between two members' pairs with them.
+
+    All sums over third members come from one product of the matrix with itself, what each member usually gets being taken off
+    before: no spread depends on that, and squares that are small lose no digits. The diagonal is 0, so that neither of the two
+    members is a third one.
+    """
+    usual = np.nanmean(matrix, axis=1)
+    values = matrix - usual[:, None] - usual[None, :]
+    np.fill_diagonal(values, 0.0)
+    third = len(values) - 2
+    sums, squares = values.sum(axis=1), np.sum(values**2, axis=1)
+    of_squares = squares[:, None] + squares[None, :] - 2.0 * (values**2 + values @ values.T)
+    apart = np.sqrt(np.maximum(of_squares / third - ((sums[:, None] - sums[None, :]) / third) ** 2, 0.0))
+    np.fill_diagonal(apart, 0.0)
+    return np.asarray(apart, dtype=np.float64)
 
 
 def _by_level(matrix: Floats) -> Integers:
@@ -218,14 +221,15 @@ def _quick_score(split: Split, values: Floats, source: Integers, destination: In
     blocks = blocks_of(split, source, destination)
     members = len(split)
     shared = np.bincount(source, minlength=members) + np.bincount(destination, minlength=members)
-    residual = values
+    residual = values.copy()
     for _ in range(SWEEPS):
-        residual = residual - block_means(residual, blocks)[blocks]
+        residual -= block_means(residual, blocks)[blocks]
         ends = np.bincount(source, residual, members) + np.bincount(destination, residual, members)
         effect = ends / np.maximum(shared, 1) * (members - 1) / max(members - 2, 1)
-        residual = residual - effect[source] - effect[destination]
-    residual = residual - block_means(residual, blocks)[blocks]
-    square = max(float(np.mean(residual**2)), np.finfo(np.float64).tiny)
+        residual -= effect[source]
+        residual -= effect[destination]
+    residual -= block_means(residual, blocks)[blocks]
+    square = max(float(residual @ residual) / residual.size, np.finfo(np.float64).tiny)
     groups = max(split) + 1
     return float(
         values.size * np.log(square) + (blocks.max() + 1) * np.log(values.size) + 2 * log_splits(members, groups)

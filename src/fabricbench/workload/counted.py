@@ -34,6 +34,7 @@ from typing import Any
 if __name__ == "__main__":  # run by its path, without the packages of this installation
     sys.path.append(str(Path(__file__).parents[2]))
 
+from fabricbench.preload import PRELOAD, joined
 from fabricbench.testbed.own_interface import interface_of
 
 AROUND = "around.json"
@@ -62,8 +63,6 @@ RANK_VARIABLES = (
 
 SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "JSM_NAMESPACE_SIZE", "FLUX_JOB_SIZE")
 """Where it tells how many there are; a batch job's own number is that of the job, not of the launch."""
-
-PRELOAD = "LD_PRELOAD"
 
 RANK = "FABRICBENCH_RANK"
 """What every program finds its rank in, whichever starter there is."""
@@ -126,12 +125,8 @@ def size(inherited: dict[str, str]) -> int | None:
 
 def set_variables(asked: dict[str, str]) -> None:
     """Set variables by the rule of `launch/starting.py`: each replaces what was set, LD_PRELOAD is joined behind it."""
-    before = os.environ.get(PRELOAD)
-    os.environ.update(asked)
-    if before and asked.get(PRELOAD):
-        os.environ[PRELOAD] = f"{before}:{asked[PRELOAD]}"
-    elif before:
-        os.environ[PRELOAD] = before
+    preload = joined(os.environ.get(PRELOAD), asked.get(PRELOAD))
+    os.environ.update({**asked, PRELOAD: preload} if preload else asked)
 
 
 def rank_line(number: int, pid: int, of_ranks: int | None = None, interface: str | None = None) -> str:

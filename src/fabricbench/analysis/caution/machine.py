@@ -240,7 +240,7 @@ def _launches_beyond_the_wire(side: Side, told: Mapping[CellKey, Doubt]) -> Iter
     found: dict[str, list[str]] = {}
     for key, cell in side.cells.items():
         for launch, why in impossible_launches(side, cell).items() if key not in told else ():
-            found.setdefault(launch, []).append(f"{name_of(cell)} is {why}")
+            found.setdefault(launch, []).append(f"{name_of(cell)} is {why.doubt}")
     for launch, what_ in found.items():
         yield warn(Severity.WARNING, f"launch {launch}", f"{named(what_)}, which cannot be; it is kept")
 

@@ -11,7 +11,6 @@ from fabricbench.launch.starting import (
     CONTROL,
     DIRECTORY,
     NODES,
-    PRELOAD,
     RANKS,
     REACHING,
     WORKING_DIRECTORY,
@@ -20,6 +19,7 @@ from fabricbench.launch.starting import (
     Options,
     Placement,
 )
+from fabricbench.preload import PRELOAD, joined
 from fabricbench.testbed.model import Binding
 
 NAME = "hydra"
@@ -89,7 +89,7 @@ def tokens(program: str, job: Job) -> list[str]:
     if job.placement.hosts or job.placement.loopback is None or CONTROL in job.replaced:
         return whole(program, (*where, *bound), job, job.environment)
     # It has no option for where it listens, only for the address that its proxies are told.
-    preload = ":".join(filter(None, (str(job.placement.loopback), os.environ.get(PRELOAD))))
+    preload = joined(job.placement.loopback, os.environ.get(PRELOAD))
     on_loopback = (*where, "-localhost", LOOPBACK, *bound)
     return ["env", f"{PRELOAD}={preload}", *whole(program, on_loopback, job, job.environment)]
 

@@ -155,7 +155,7 @@ def test_a_plan_for_a_lab_needs_no_lab(inside: Inside):
         (
             ("quick", "--testbed", "local", "--blocks", "90", "--budget", "1min"),
             2,
-            "90 blocks of 41 tests take at least",
+            "90 blocks of 43 tests take at least",
         ),
         (("quick", "--testbed", "local", "--gate", "wide"), 2, "--gate"),
     ],

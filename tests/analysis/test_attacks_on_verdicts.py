@@ -199,6 +199,9 @@ def test_attack_second_4_days_of_a_resumed_run_are_not_blocks(tmp_path: Path):
     findings = analyse([run])
     assert not is_clear(findings)
     assert any("measured in 2 sessions" in str(doubt) for one in findings.headline.effects for doubt in one.doubts)
+    assert any("the blocks are of 2 sessions" in one.text for one in findings.warnings), "tables have no grades"
+    one_day = analyse([run_of(tmp_path / "one", level, blocks=12)])
+    assert not any(one.subject == "sessions" for one in one_day.warnings)
 
 
 @pytest.mark.parametrize(

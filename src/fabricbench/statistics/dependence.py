@@ -50,8 +50,8 @@ LEAST_IN_A_ROW = 5
 ALL_ORDERS = 7
 """Launches up to which every order is counted (5,040); above, RANDOM_ORDERS are drawn."""
 RANDOM_ORDERS = 9999
-ONE_IN_TEN = 1.2816
-"""Standard deviations that a normal value exceeds once in ten times."""
+ONE_IN_TWENTY = 1.6449
+"""Standard deviations that a normal value exceeds once in twenty times."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,8 @@ class LagOne:
 
     @property
     def most(self) -> float:
-        """How much it may be, one-sided, with an error of a tenth; deviations taken for normal."""
-        return self.autocorrelation + ONE_IN_TEN * self.deviation
+        """How much it may be, one-sided, with an error of a twentieth; deviations taken for normal."""
+        return self.autocorrelation + ONE_IN_TWENTY * self.deviation
 
 
 def times_wider(correlation: float) -> float:

@@ -29,6 +29,7 @@ CHECKS: tuple[Callable[[Material], Iterator[Caution]], ...] = (
     machine.memory_control,
     machine.throttled,
     machine.unpaired_runs,
+    machine.several_sessions,
     machine.unnamed_differences,
     numbers.failed_nodes,
     machine.unlike_nodes,

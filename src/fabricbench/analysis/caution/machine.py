@@ -269,6 +269,19 @@ def unpaired_runs(material: Material) -> Iterator[Caution]:
         yield warn(Severity.WARNING, subject, text)
 
 
+def several_sessions(material: Material) -> Iterator[Caution]:
+    """Blocks of several days: verdicts of tables take them for independent, which only the first screen's grades do not."""
+    sessions = max(
+        (len(set(pairing.sessions.values())) for pairing in material.pairings if pairing.is_paired), default=0
+    )
+    if sessions > 1 and not any(len(pairing.a.runs) > 1 for pairing in material.pairings):
+        text = (
+            f"the blocks are of {sessions} sessions, and verdicts and intervals in tables take them for independent: what the "
+            "sessions differ by is in these ratios; the rows of the first screen are graded by it, and blocks of more days tell it"
+        )
+        yield warn(Severity.WARNING, "sessions", text)
+
+
 def unnamed_differences(material: Material) -> Iterator[Caution]:
     """Tell what configurations differ in besides what they are called by, or that nothing is known that they differ in.
 

@@ -20,6 +20,15 @@ CampaignArgument = Annotated[
         "applications, or a TOML file: docs/campaigns.md",
     ),
 ]
+RunArgument = Annotated[
+    Path,
+    typer.Argument(
+        metavar="RUNDIR", autocompletion=completion.run_directories, help="A run directory, finished or not."
+    ),
+]
+RunOrNewArgument = Annotated[
+    Path, typer.Argument(metavar="RUNDIR", help="A stored run; with --testbed, where to store a new one.")
+]
 TestbedOption = Annotated[
     str,
     typer.Option(

@@ -17,7 +17,7 @@ from fabricbench.campaign.presets import EXPLAIN
 from fabricbench.chapters import stages
 from fabricbench.chapters.chapter import rows_of
 from fabricbench.chapters.stages import CAUSES
-from fabricbench.cli.arguments import NodesOption, SeedOption, refuse_without
+from fabricbench.cli.arguments import NodesOption, RunOrNewArgument, SeedOption, refuse_without
 from fabricbench.cli.confirming import confirm
 from fabricbench.cli.losses import results_lost, say_losses
 from fabricbench.cli.output import OutputFormat, as_json, check_output, output_width, prose, write_output
@@ -42,9 +42,7 @@ app = typer.Typer()
 @app.command()
 def explain(
     context: typer.Context,
-    run: Annotated[
-        Path, typer.Argument(metavar="RUNDIR", help="A stored run; with --testbed, where to store a new one.")
-    ],
+    run: RunOrNewArgument,
     testbed: Annotated[
         str | None,
         typer.Option(metavar="WHERE", help="Measure first: the campaign `explain`, as `run` names testbeds."),

@@ -10,8 +10,7 @@ from typing import Annotated
 
 import typer
 
-from fabricbench.cli import completion
-from fabricbench.cli.arguments import ForceOption
+from fabricbench.cli.arguments import ForceOption, RunArgument
 from fabricbench.cli.losses import say_losses
 from fabricbench.cli.output import check_new, check_output, opened_output, say
 from fabricbench.errors import UsageError
@@ -50,12 +49,7 @@ app = typer.Typer()
 
 @app.command()
 def export(
-    run_directory: Annotated[
-        Path,
-        typer.Argument(
-            metavar="RUNDIR", autocompletion=completion.run_directories, help="A run directory, finished or not."
-        ),
-    ],
+    run_directory: RunArgument,
     form: Annotated[ExportFormat, typer.Option("--format", help="What is to read it.")],
     output: Annotated[
         Path,

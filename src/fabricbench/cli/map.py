@@ -21,7 +21,7 @@ from fabricbench.campaign.pattern_presets import map_campaign
 from fabricbench.campaign.plan import plan_run
 from fabricbench.campaign.preparing import Prepared
 from fabricbench.campaign.venue import find_venue
-from fabricbench.cli.arguments import NodesOption, SeedOption, refuse_without
+from fabricbench.cli.arguments import NodesOption, RunOrNewArgument, SeedOption, refuse_without
 from fabricbench.cli.losses import results_lost, say_losses
 from fabricbench.cli.output import (
     OutputFormat,
@@ -48,9 +48,7 @@ app = typer.Typer()
 @app.command("map")
 def map_(
     context: typer.Context,
-    run: Annotated[
-        Path, typer.Argument(metavar="RUNDIR", help="A stored run; with --testbed, where to store a new one.")
-    ],
+    run: RunOrNewArgument,
     testbed: Annotated[
         str | None,
         typer.Option(metavar="WHERE", help="Measure first: every pair of this testbed, as `run` names testbeds."),

@@ -10,7 +10,14 @@ import typer
 from fabricbench.analysis.selfcheck import analyse_selfcheck
 from fabricbench.campaign.preparing import prepare_in
 from fabricbench.campaign.venue import find_twins
-from fabricbench.cli.arguments import BlocksOption, BudgetOption, NodesOption, SeedOption, refuse_without
+from fabricbench.cli.arguments import (
+    BlocksOption,
+    BudgetOption,
+    NodesOption,
+    RunOrNewArgument,
+    SeedOption,
+    refuse_without,
+)
 from fabricbench.cli.losses import losses_said
 from fabricbench.cli.output import OutputFormat, check_output, share_option, write_output
 from fabricbench.cli.run import measure
@@ -23,9 +30,7 @@ app = typer.Typer()
 @app.command()
 def selfcheck(
     context: typer.Context,
-    run: Annotated[
-        Path, typer.Argument(metavar="RUNDIR", help="A stored run; with --testbed, where to store a new one.")
-    ],
+    run: RunOrNewArgument,
     testbed: Annotated[
         str | None,
         typer.Option(metavar="WHERE", help="Measure first: one fabric of this testbed, against itself, by block."),

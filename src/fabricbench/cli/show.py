@@ -14,8 +14,7 @@ from typing import Annotated, Any, BinaryIO
 import polars as pl
 import typer
 
-from fabricbench.cli import completion
-from fabricbench.cli.arguments import UnitsOption
+from fabricbench.cli.arguments import RunArgument, UnitsOption
 from fabricbench.cli.losses import say_losses, unequal_of
 from fabricbench.cli.output import check_output, opened_output, say, value_text
 from fabricbench.errors import UsageError
@@ -49,12 +48,7 @@ app = typer.Typer()
 
 @app.command()
 def show(
-    run_directory: Annotated[
-        Path,
-        typer.Argument(
-            metavar="RUNDIR", autocompletion=completion.run_directories, help="A run directory, finished or not."
-        ),
-    ],
+    run_directory: RunArgument,
     format_: Annotated[
         ShowFormat | None,
         typer.Option("--format", help="Default: text on a terminal, else csv. text is always the summary."),

@@ -17,8 +17,6 @@ from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.cluster import hierarchy
-from scipy.spatial import distance
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -163,6 +161,9 @@ def _by_level(matrix: Floats) -> Integers:
 
 
 def _cuts(apart: Floats) -> list[Integers]:
+    from scipy.cluster import hierarchy  # noqa: PLC0415 - takes a tenth of a second, which every command would take
+    from scipy.spatial import distance  # noqa: PLC0415
+
     tree = hierarchy.linkage(distance.squareform(apart, checks=False), method="average")
     most = min(MOST_GROUPS, len(apart) // FEWEST_TOGETHER)
     # A member far from all is a branch of its own: two branches more leave room for groups beside it.

@@ -15,9 +15,6 @@ from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from pathlib import Path
 from typing import Any
 
-from pyroute2 import IPRoute
-from pyroute2.ethtool import Ethtool
-
 from fabricbench import __version__
 from fabricbench.model import Model
 from fabricbench.native import builds_of
@@ -170,6 +167,9 @@ def find_mpis(root: Path) -> tuple[str, ...]:
 
 def read_node_interfaces() -> tuple[NodeInterface, ...]:
     """Return the interfaces of this network namespace in the kernel's order, with their IPv4 addresses."""
+    from pyroute2 import IPRoute  # noqa: PLC0415 - takes a quarter of a second, which every command would take
+    from pyroute2.ethtool import Ethtool  # noqa: PLC0415
+
     calls = Ethtool()
     try:
         with IPRoute() as route:

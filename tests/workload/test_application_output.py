@@ -153,7 +153,7 @@ def test_whatever_an_adapter_raises_is_a_failed_cell(tmp_path: Path):
     assert launch.workload is not None
     careless = Careless.model_construct(**dict(launch.workload))
     parsed(tmp_path, start(), "time 1\n")
-    written = start_of(launch.model_copy(update={"workload": careless}), plan).read(tmp_path)
+    written = start_of(launch.model_copy(update={"workload": careless}), plan).read(tmp_path, None)
     assert written is not None
     assert written.record.is_complete
     (cell,) = written.record.cells

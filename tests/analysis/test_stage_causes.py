@@ -19,10 +19,11 @@ from fabricbench.analysis.findings.stages import (
     Traffic,
     TrafficDifference,
 )
-from fabricbench.chapters import stages
+from fabricbench.chapters import stage_tables, stages
 from fabricbench.chapters.chapter import rows_of
 from fabricbench.model import Layer, Pattern
 from fabricbench.record.lines import BusiestProcess
+from fabricbench.report.cause_words import cause_words
 from support.stamps import Stamped
 from support.synthetic_run import WAY, SyntheticCell, stamped_cells_run
 
@@ -78,7 +79,7 @@ def test_receivers_without_a_processor_wait_for_who_used_it_or_for_nobody_in_sig
     assert isinstance(one.subject, ProcessorWait)
     assert one.subject.waited_ns == pytest.approx(1e6, rel=0.05)
     assert one.subject.process == (busiest and "burner")
-    words = stages.cause_words(one)
+    words = cause_words(one)
     assert ("burner, of realtime priority" in words) is (busiest is not None)
     assert ("out of their sight or each with less" in words) is (busiest is None)
 
@@ -108,5 +109,5 @@ def test_the_stage_that_only_lone_messages_suffer_is_found_beside_those_in_turn(
     (sentence,) = [line for line in stages.CHAPTER.lines(findings) if "(lone), against" in line]
     assert re.search(r"\(in turn\): (40\.\d|39\.\d) µs more on net \(", sentence)
     assert "softirq, protocol and wake-up, by 40" in sentence
-    table = stages.traffic_table(findings, "net", rows[0].key)
+    table = stage_tables.traffic_table(findings, "net", rows[0].key)
     assert list(table.columns) == ["Stage", "lone", "in turn"]

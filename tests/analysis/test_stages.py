@@ -11,10 +11,11 @@ import pytest
 from fabricbench.analysis import analyse
 from fabricbench.analysis.findings import Findings, Interval
 from fabricbench.analysis.findings.stages import Direction, Stage, StagedCell, StageDifference, StageOnFabric
-from fabricbench.chapters import stages
+from fabricbench.chapters import stage_figures, stages
 from fabricbench.chapters.chapter import rows_of
 from fabricbench.model import Layer, Pattern, Receive
 from fabricbench.report import markdown
+from fabricbench.report.cause_words import stage_words
 from fabricbench.report.html import render_html
 from fabricbench.report.terminal import render_terminal
 from support.stamps import Stamped
@@ -35,7 +36,7 @@ def both_ways(findings: Findings, fabric: str) -> Mapping[tuple[Stage, ...], flo
 
 def test_every_stage_is_found_where_the_switch_tells_of_its_frames(tmp_path: Path):
     found = both_ways(run_of(tmp_path, net=Stamped(WAY, WAY, apart_ns=0)), "net")
-    assert {stages.stage_words(parts): round(value / 2) for parts, value in found.items()} == {
+    assert {stage_words(parts): round(value / 2) for parts, value in found.items()} == {
         "library and socket": pytest.approx(600, rel=0.02),
         "queueing discipline": pytest.approx(300, rel=0.02),
         "driver": pytest.approx(150, rel=0.02),
@@ -64,7 +65,7 @@ def test_clocks_that_are_hours_apart_change_nothing_but_that_the_fabric_is_one_s
 def test_what_hosts_do_not_show_merges_stages_under_both_names_and_is_said(tmp_path: Path):
     refused = {"resumed": "perf_event_open: Permission denied", "scheduled": "no stamps"}
     findings = run_of(tmp_path, net=Stamped(WAY, WAY, refused=refused))
-    names = [stages.stage_words(parts) for parts in both_ways(findings, "net")]
+    names = [stage_words(parts) for parts in both_ways(findings, "net")]
     assert "library, socket and queueing discipline" in names
     assert "softirq, protocol, wake-up, scheduler and return" in names
     assert any(
@@ -73,7 +74,7 @@ def test_what_hosts_do_not_show_merges_stages_under_both_names_and_is_said(tmp_p
 
 
 def test_receivers_that_spin_are_woken_by_nobody(tmp_path: Path):
-    names = map(stages.stage_words, both_ways(run_of(tmp_path, Receive.POLLING, net=Stamped(WAY, WAY)), "net"))
+    names = map(stage_words, both_ways(run_of(tmp_path, Receive.POLLING, net=Stamped(WAY, WAY)), "net"))
     assert "softirq, protocol and return" in names
 
 
@@ -81,7 +82,7 @@ def test_a_receiver_that_spins_and_shares_its_processor_waits_for_it(tmp_path: P
     """Ranks that spin on one processor took 13 ms of `softirq, protocol and return`."""
     waiting = {**WAY, "waking": 0.0, "waiting": 5_000_000.0}
     findings = run_of(tmp_path, Receive.POLLING, net=Stamped(waiting, waiting, apart_ns=0))
-    found = {stages.stage_words(parts): value / 2 for parts, value in both_ways(findings, "net").items()}
+    found = {stage_words(parts): value / 2 for parts, value in both_ways(findings, "net").items()}
     assert found["scheduler"] == pytest.approx(5_000_000, rel=0.02)
     assert found["softirq, protocol and return"] == pytest.approx(1_700, rel=0.05)
     assert sum(found.values()) == pytest.approx(sum(waiting.values()) + 175, rel=0.01)
@@ -210,7 +211,7 @@ def test_stamped_cells_enter_no_comparison_and_their_cost_is_told(tmp_path: Path
 
 def test_names_beside_the_bars_have_room_on_a_phone(tmp_path: Path):
     """`softirq, protocol and wake-up` lost its first letters at 360 px, and the title of the axis its last ones at 1,280."""
-    figure = stages.waterfall(run_of(tmp_path, net=Stamped(WAY, WAY)))
+    figure = stage_figures.waterfall(run_of(tmp_path, net=Stamped(WAY, WAY)))
     assert figure is not None
     labels = {bar["stage"] for panel in figure.panels for bar in panel.spec["data"]["values"]}
     assert {"library and socket", "driver to switch", "softirq to wake-up"} <= labels
@@ -222,4 +223,4 @@ def test_a_run_without_stamps_has_no_chapter(tmp_path: Path):
     findings = analyse([write_synthetic_run(tmp_path, cells=[plain], blocks=3)])
     assert not stages.CHAPTER.lines(findings)
     assert not stages.CHAPTER.tables_with_rows(findings)
-    assert stages.waterfall(findings) is None
+    assert stage_figures.waterfall(findings) is None

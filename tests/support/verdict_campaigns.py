@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from fabricbench.analysis.analysing import unknowns_of
+from fabricbench.analysis.cell_doubts import unknowns_of
 from fabricbench.analysis.findings import Doubt, Effect, Grade, Verdict
 from fabricbench.analysis.headline import rows_of
 from fabricbench.analysis.instrument import doubt_of

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
 from fabricbench.analysis.caution import find_warnings
+from fabricbench.analysis.cell_doubts import cautioned, judge
 from fabricbench.analysis.comparing import check_levels, compare_all, error_of_look
 from fabricbench.analysis.crossovers import find_crossovers
 from fabricbench.analysis.effects import Compared
@@ -24,19 +25,17 @@ from fabricbench.analysis.findings import (
     Headline,
     LadderStep,
     Origin,
-    Proof,
     ReferenceMachine,
     Replication,
 )
-from fabricbench.analysis.findings.doubts import Doubt, escaped, together, whole
 from fabricbench.analysis.findings.plot import NODES
 from fabricbench.analysis.headline import RUNS_OF_EACH, as_on_screen, next_steps, write_headline
 from fabricbench.analysis.hosts import quiet_words, system_words
-from fabricbench.analysis.instrument import Excess, doubt_of, impossible, impossible_launches, tolerated
+from fabricbench.analysis.instrument import impossible
 from fabricbench.analysis.ladder import build_ladder
-from fabricbench.analysis.lost_launches import changed_starts, doubt_of_losses, unequal_starts
+from fabricbench.analysis.lost_launches import changed_starts, unequal_starts
 from fabricbench.analysis.material import Material
-from fabricbench.analysis.measured import CellMeasured, Configuration, Side
+from fabricbench.analysis.measured import Configuration, Side
 from fabricbench.analysis.method import method, pause_of, reproduction, testbed_arguments
 from fabricbench.analysis.order_effects import without_order_effects
 from fabricbench.analysis.pairing import Pairing, all_pairs, pair
@@ -44,12 +43,13 @@ from fabricbench.analysis.rows import choose_rows
 from fabricbench.analysis.sides import Wanted, read_sides
 from fabricbench.analysis.summary import distribution, summarise
 from fabricbench.analysis.trend import History, trend_up_to
-from fabricbench.analysis.wording import named, named_cell, percent
+from fabricbench.analysis.wording import named_cell, percent
 from fabricbench.chapters import find_all
 from fabricbench.chapters.anomalies import NAME as ANOMALIES
 from fabricbench.chapters.anomalies import sizes_to_measure
 from fabricbench.chapters.network_map import MAPS
-from fabricbench.chapters.stages import DIFFERENCES, leading_sentence
+from fabricbench.chapters.stage_tables import DIFFERENCES
+from fabricbench.chapters.stages import leading_sentence
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer
 from fabricbench.quantity import count, enumeration, listed
@@ -101,7 +101,7 @@ def analyse(
     cells, curves = compare_all(
         pairings, margin, confidence, level, 1.0 - error_of_look(every_run, 1.0 - confidence, ahead=1)
     )
-    cells = _cautioned(cells, sides)
+    cells = cautioned(cells, sides)
     crossovers = find_crossovers(pairings, cells, confidence)
     ladder = build_ladder(sides, confidence)
     headline, verdicts = write_headline(
@@ -315,85 +315,6 @@ def _beyond_wire(sides: Sequence[Side]) -> str:
 def _margin_of(runs: Sequence[Run]) -> float:
     """Return the margin of the first run's campaign."""
     return (margin_of(runs[0].manifest) if runs else None) or DEFAULT_MARGIN
-
-
-def judge(side: Side, cell: CellMeasured, is_tail: bool, level: float | None = None) -> tuple[Doubt, ...]:
-    """Return what speaks against a cell's numbers: values that cannot be, payloads that changed, a late switch, lost launches.
-
-    `level` is what is shown of the cell, where that is not the mean of all its launches.
-    """
-    found = []
-    beyond = impossible(side, cell, None if is_tail else level)
-    if beyond is not None:
-        found.append(beyond)
-    elif not is_tail:
-        within = None if level is None else tolerated(side, cell, level)
-        if within is not None:
-            found.append(within)
-        beyond_it = impossible_launches(side, cell)
-        if beyond_it:
-            found.append(_of_launches(beyond_it))
-    if cell.counts["corrupted"]:
-        payloads = "payload" if cell.counts["corrupted"] == 1 else "payloads"
-        found.append(Doubt.of(whole(cell.counts["corrupted"]), f" {payloads} arrived changed", is_void=True))
-    late = doubt_of(side, cell)
-    if late is not None and (is_tail or not late.is_tail_only):
-        found.append(late.doubt.model_copy(update={"delay_share": late.delay_share}))
-    lost = doubt_of_losses(side, cell)
-    if lost is not None:
-        found.append(lost)
-    return (*found, *unknowns_of(side, cell))
-
-
-def unknowns_of(side: Side, cell: CellMeasured) -> Iterator[Doubt]:
-    """Yield what nobody knows of a cell's launches and no number can bound: whether they took their fabric, and in which order."""
-    if cell.key.layer is Layer.MEMORY:
-        return
-    mine = [launch for launch in side.launches if launch.subject == cell.subject]
-    unproven = sum(launch.proof is Proof.UNKNOWN and launch.origin is not Origin.IMPORTED for launch in mine)
-    if unproven:
-        launches = "launch" if unproven == 1 else "launches"
-        words = "no counter shows that the traffic of ", whole(unproven), f" {launches} took {side.fabric.name}"
-        yield Doubt.of(*words, is_unknown=True)
-    if any(launch.origin is Origin.IMPORTED for launch in mine) and len(side.runs) == 1:
-        yield Doubt.of(
-            "it was imported: nobody knows in which order the launches were, nor on how many days (each day imported as a run of "
-            "its own, and three runs a side compared, would tell)",
-            is_unknown=True,
-        )
-
-
-def _of_launches(beyond_it: Mapping[str, Excess]) -> Doubt:
-    """Return what single launches show that cannot be, by their names; of several the range of what most of them show.
-
-    What made one of them too good may be in all of that fabric, in part: by the largest excess each of them may be off.
-    """
-    first, *others = (one.doubt for one in beyond_it.values())
-    names = named(list(beyond_it))
-    excess = max(one.share for one in beyond_it.values())
-    if not others:
-        kind = f"{escaped(f'launch {names} shows')} {first.kind}"
-        return Doubt(kind=kind, numbers=first.numbers, excess_share=excess)
-    alike = [first, *(one for one in others if one.group == first.group)]
-    return Doubt.of(f"launches {names} show {together(alike)}", excess_share=excess)
-
-
-def _cautioned(cells: Sequence[Comparison], sides: Sequence[Side]) -> list[Comparison]:
-    """Return the comparisons, each with a note where a level that it shows is better than its wire allows."""
-    by_name = {side.name: side for side in sides}
-
-    def caution(name: str, one: Comparison, level: float | None) -> Doubt | None:
-        side = by_name[name]
-        cell = side.cells[one.key]
-        found = impossible(side, cell, level) or (None if level is None else tolerated(side, cell, level))
-        return None if found is None else found.model_copy(update={"subject": name})
-
-    def noted(one: Comparison) -> Comparison:
-        found = (caution(one.fabric_a, one, one.value_a), caution(one.fabric_b, one, one.value_b))
-        notes = tuple(note for note in found if note is not None)
-        return one.model_copy(update={"notes": (*one.notes, *notes)}) if notes else one
-
-    return [noted(one) for one in cells]
 
 
 def arrange(sides: Sequence[Side], baseline: str | None, *, is_change: bool) -> list[Side]:

@@ -11,42 +11,38 @@ from fabricbench.analysis.findings.stages import (
     Direction,
     Parts,
     Stage,
-    StageCause,
-    StagedCell,
     StageDifference,
-    StageOnFabric,
-    Traffic,
     TrafficDifference,
 )
 from fabricbench.analysis.material import Material
 from fabricbench.analysis.measured import in_order
 from fabricbench.analysis.stage_causes import stage_causes
 from fabricbench.analysis.stage_rows import stage_differences, stage_rows, staged_cell, traffic_differences
-from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, Rows
+from fabricbench.chapters.chapter import Chapter, Found, OnPage
+from fabricbench.chapters.stage_figures import waterfall
+from fabricbench.chapters.stage_tables import (
+    CAUSE_ROWS,
+    CAUSES,
+    CELL_ROWS,
+    CELLS,
+    DIFFERENCE_ROWS,
+    DIFFERENCES,
+    NAMES,
+    STAGE_ROWS,
+    STAGES,
+    TRAFFIC_ROWS,
+    TRAFFICS,
+    tables,
+)
 from fabricbench.model import Pattern
 from fabricbench.quantity import count, enumeration
 from fabricbench.report.cause_words import TRIP, cause_words, stage_words
-from fabricbench.report.drawing.axes import TIME_LABELS, colour_channel
-from fabricbench.report.drawing.figure import Figure, Panel, Spec, mark, median_note, origin_note, sentences, tooltip
 from fabricbench.report.words import (
-    NOTHING,
-    WithInterval,
     cell_words,
-    interval_parts,
-    interval_words,
     share_words,
     value_words,
 )
-from fabricbench.table import Table, table
 
-STAGES, CELLS, DIFFERENCES = "stages", "stage-cells", "stage-differences"
-TRAFFICS, CAUSES = "stage-traffics", "stage-causes"
-STAGE_ROWS = Rows(STAGES, StageOnFabric)
-CELL_ROWS = Rows(CELLS, StagedCell)
-DIFFERENCE_ROWS = Rows(DIFFERENCES, StageDifference)
-TRAFFIC_ROWS = Rows(TRAFFICS, TrafficDifference)
-CAUSE_ROWS = Rows(CAUSES, StageCause)
-ROW_HEIGHT = 18
 BOUNDARY_WORDS = {
     "before": "when the application called to send it",
     "scheduled": "when it entered the queueing discipline",
@@ -101,13 +97,6 @@ def find(material: Material) -> Found:
         TRAFFICS: tuple(traffics),
         CAUSES: tuple(causes),
     }
-
-
-def time_words(one: Interval) -> WithInterval:
-    """Return a time with its interval; what arithmetic gives, as an emulated wire, is the same in all launches."""
-    if one.low is not None and one.low == one.high:
-        return WithInterval(value_words(TRIP, one.value), "in all launches")
-    return interval_parts(TRIP, one)
 
 
 def lines(findings: Findings) -> Sequence[str]:
@@ -293,200 +282,6 @@ def _missing_lines(findings: Findings) -> Iterator[str]:
         yield "What passes between the hosts is one stage: only the emulated switch of a lab tells more of it."
 
 
-def tables(findings: Findings) -> NamedTables:
-    """Return the stages of each test beside each other for its fabrics, those of each traffic, and what stamping takes."""
-    keys = dict.fromkeys(row.key for row in STAGE_ROWS.of(findings))
-    stages = [(f"{cell_words(key)}, there and back together", stage_table(findings, key)) for key in keys]
-    traffics = dict.fromkeys((row.fabric, row.key) for row in TRAFFIC_ROWS.of(findings))
-    compared = [
-        (f"{cell_words(key)} on {fabric} in each traffic", traffic_table(findings, fabric, key))
-        for fabric, key in traffics
-    ]
-    return [*compared, *stages, ("What stamping takes, and how many messages are complete", cost_table(findings))]
-
-
-def traffic_table(findings: Findings, fabric: str, plain: CellKey) -> Table:
-    """A row for each stage of the same messages on a fabric: its time in each traffic, the lone ones first."""
-    others = [row for row in TRAFFIC_ROWS.of(findings) if (row.fabric, row.key) == (fabric, plain)]
-    order = list(Traffic)
-    traffics = {plain: Traffic.IN_TURN} | {row.other: row.traffic for row in others}
-    keys = sorted(traffics, key=lambda key: order.index(traffics[key]))
-    names = [traffics[key].value for key in keys]
-    rows = [
-        row
-        for row in STAGE_ROWS.of(findings)
-        if row.way is Direction.BOTH and row.fabric == fabric and row.key in traffics
-    ]
-    found = []
-    for parts in dict.fromkeys(row.parts for row in sorted(rows, key=lambda row: row.place)):
-        of_keys = (next((one for one in rows if one.key == key and one.parts == parts), None) for key in keys)
-        found.append([stage_words(parts), *(NOTHING if one is None else time_words(one.median) for one in of_keys)])
-    cells = {row.key: row for row in CELL_ROWS.of(findings) if row.fabric == fabric}
-    whole = ["round trip", *(time_words(cells[key].stamped) for key in keys)]
-    is_alone = [names.count(name) == 1 for name in names]
-    columns = [
-        "Stage",
-        *(name if alone else cell_words(key) for key, name, alone in zip(keys, names, is_alone, strict=True)),
-    ]
-    return table(columns, [*found, whole], range(1, len(columns)))
-
-
-def stage_table(findings: Findings, key: CellKey) -> Table:
-    """A row for each stage of a test: its time and share on each fabric, and the difference of each to the first."""
-    rows = [row for row in STAGE_ROWS.of(findings) if row.key == key and row.way is Direction.BOTH]
-    differences = [row for row in DIFFERENCE_ROWS.of(findings) if row.key == key]
-    fabrics = [one.name for one in findings.fabrics if any(row.fabric == one.name for row in rows)]
-    cells = {row.fabric: row for row in CELL_ROWS.of(findings) if row.key == key}
-    compared = [name for name in fabrics[1:] if any(_is_of(row, fabrics[0], name) for row in differences)]
-    columns = ["Stage", *(f"{name}{part}" for name in fabrics for part in ("", ", share"))]
-    columns += [f"{name} − {fabrics[0]}" for name in compared]
-    found = []
-    for parts in dict.fromkeys(row.parts for row in sorted(rows, key=lambda row: row.place)):
-        texts = [stage_words(parts)]
-        for name in fabrics:
-            row = next((one for one in rows if one.fabric == name and one.parts == parts), None)
-            texts += [NOTHING, NOTHING] if row is None else [time_words(row.median), share_words(row.share)]
-        for name in compared:
-            texts.append(_difference_words(differences, fabrics[0], name, parts))
-        found.append(texts)
-    whole = [
-        "round trip",
-        *(text for name in fabrics for text in (time_words(cells[name].stamped), share_words(1.0))),
-    ]
-    whole += [_difference_words(differences, fabrics[0], name, ()) for name in compared]
-    return table(columns, [*found, whole], range(1, len(columns)), spare=[f"{name}, share" for name in fabrics])
-
-
-def _is_of(row: StageDifference, a: str, b: str) -> bool:
-    return (row.fabric_a, row.fabric_b) == (a, b)
-
-
-def _difference_words(rows: Sequence[StageDifference], a: str, b: str, parts: Parts) -> str:
-    found = next((one for one in rows if _is_of(one, a, b) and one.parts == parts and not one.is_between), None)
-    return NOTHING if found is None else time_words(found.difference)
-
-
-def cost_table(findings: Findings) -> Table:
-    """A row for each test and fabric: the round trip with and without stamps, and what is known of its messages."""
-    rows = [
-        (
-            cell_words(row.key),
-            row.fabric,
-            interval_words(TRIP, row.plain),
-            interval_words(TRIP, row.stamped),
-            interval_words(TRIP, row.cost),
-            f"{row.messages:,}",
-            f"{100 * row.complete / row.messages:.2f} %",
-            f"{100 * row.within:.2f} %",
-        )
-        for row in CELL_ROWS.of(findings)
-    ]
-    columns = (
-        "Test",
-        "Fabric",
-        "Without stamps",
-        "With",
-        "Difference",
-        "Messages",
-        "Complete",
-        f"Within {100 * TOLERANCE:g} %",
-    )
-    return table(columns, rows, range(2, len(columns)), spare=("Messages", "Without stamps"))
-
-
-def waterfall(findings: Findings, *, is_interactive: bool = False) -> Figure | None:
-    """Return a panel for each test and fabric: its stages one below the other, each beginning where the one before ends."""
-    del is_interactive  # the page needs no other figure than paper
-    rows = [row for row in STAGE_ROWS.of(findings) if row.way is Direction.BOTH]
-    if not rows:
-        return None
-    panels = []
-    for key in dict.fromkeys(row.key for row in rows):
-        bars = {
-            one.name: list(_bars([row for row in rows if row.key == key and row.fabric == one.name]))
-            for one in findings.fabrics
-        }
-        longest = max(bar["end"] for of_fabric in bars.values() for bar in of_fabric)
-        labels = list(dict.fromkeys(bar["stage"] for of_fabric in bars.values() for bar in of_fabric))
-        panels += [
-            _panel(findings, key, name, of_fabric, labels, longest) for name, of_fabric in bars.items() if of_fabric
-        ]
-    cells = CELL_ROWS.of(findings)
-    caption = sentences(
-        "Bars: what each stage takes of a round trip, there and back together, in the order of the way; each begins where the one "
-        "above ends.",
-        median_note(
-            (row.launches for row in cells), findings.confidence, any(row.median.low is not None for row in rows)
-        ),
-        origin_note(findings),
-    )
-    return Figure("stages", "Stages of a round trip", caption, tuple(panels), _figure_table(findings))
-
-
-def _label(parts: Parts) -> str:
-    """Return a stage's name beside its bar, which is narrow on a phone: of several that merge `softirq to wake-up`."""
-    return f"{parts[0].value} to {parts[-1].value}" if len(parts) > 2 else stage_words(parts)
-
-
-def _bars(rows: Sequence[StageOnFabric]) -> Iterator[dict[str, Any]]:
-    begin = 0.0
-    for row in sorted(rows, key=lambda one: one.place):
-        end = begin + row.median.value
-        yield {
-            "stage": _label(row.parts),
-            "fabric": row.fabric,
-            "begin": begin,
-            "end": end,
-            "time": time_words(row.median),
-            "share": share_words(row.share),
-        }
-        begin = end
-
-
-def _panel(
-    findings: Findings, key: CellKey, fabric: str, bars: list[dict[str, Any]], labels: list[str], longest: float
-) -> Panel:
-    """Return a panel; those of a test share their axis."""
-    x: Spec = {
-        "field": "begin",
-        "type": "quantitative",
-        "scale": {"domain": [0, 1.05 * longest], "nice": False},
-        "axis": {
-            "labelExpr": TIME_LABELS,
-            "title": "since the call to send",
-            "tickCount": 4,
-            "labelOverlap": "greedy",
-        },
-    }
-    y: Spec = {"field": "stage", "type": "nominal", "sort": labels, "title": None, "axis": {"grid": False}}
-    encoding = {
-        "y": y,
-        "x": x,
-        "x2": {"field": "end"},
-        "color": colour_channel(findings),
-        "tooltip": tooltip("stage", "fabric", "time", "share"),
-    }
-    spec: Spec = {"data": {"values": bars}, "layer": [mark("bar", encoding, opacity=0.9, height={"band": 0.7})]}
-    tags = {"layer": key.layer.value, "left": fabric, "right": fabric}
-    return Panel(f"{cell_words(key)}, {fabric}", spec, tags, height=ROW_HEIGHT * len(labels) + 6)
-
-
-def _figure_table(findings: Findings) -> Table:
-    """Return what the waterfall shows, a row for each stage of each test and fabric."""
-    rows = [
-        (
-            cell_words(row.key),
-            row.fabric,
-            stage_words(row.parts),
-            time_words(row.median),
-            share_words(row.share),
-        )
-        for row in STAGE_ROWS.of(findings)
-        if row.way is Direction.BOTH
-    ]
-    return table(("Test", "Fabric", "Stage", "Time", "Share"), rows, (3, 4))
-
-
 CHAPTER = Chapter(
     name=STAGES,
     title="Stages of a round trip",
@@ -497,12 +292,6 @@ CHAPTER = Chapter(
     tables=tables,
     lines=lines,
     figures={"stages": waterfall},
-    records=lambda findings: {
-        STAGES: findings.chapters.get(STAGES, ()),
-        CELLS: findings.chapters.get(CELLS, ()),
-        DIFFERENCES: findings.chapters.get(DIFFERENCES, ()),
-        TRAFFICS: findings.chapters.get(TRAFFICS, ()),
-        CAUSES: findings.chapters.get(CAUSES, ()),
-    },
+    records=lambda findings: {name: findings.chapters.get(name, ()) for name in NAMES},
     on_page=OnPage(entry="Stages"),
 )

@@ -16,7 +16,7 @@ from fabricbench.campaign.preparing import prepare
 from fabricbench.campaign.presets import EXPLAIN
 from fabricbench.chapters import stages
 from fabricbench.chapters.chapter import rows_of
-from fabricbench.chapters.stages import CAUSES
+from fabricbench.chapters.stage_tables import CAUSES, STAGES
 from fabricbench.cli.arguments import NodesOption, RunOrNewArgument, SeedOption, refuse_without
 from fabricbench.cli.confirming import confirm
 from fabricbench.cli.losses import results_lost, say_losses
@@ -108,7 +108,7 @@ def render(
         records[CONFIRMATIONS] = [
             {**one.model_dump(mode="json"), "is_confirmed": one.is_confirmed} for one in confirmed
         ]
-    if not records[stages.STAGES]:
+    if not records[STAGES]:
         raise UsageError(
             f"no stages were measured in {findings.run_directories[0]}",
             hint=f"it needs {stages.CHAPTER.needs}; `fabricbench explain RUNDIR --testbed WHERE` measures them",
@@ -116,7 +116,7 @@ def render(
     if form is OutputFormat.JSON:
         return as_json(records)
     if form is OutputFormat.CSV:
-        return rows_csv([flat(row) for row in records[stages.STAGES]]).rstrip("\n")
+        return rows_csv([flat(row) for row in records[STAGES]]).rstrip("\n")
     lines = [*map(confirmation_words, confirmed), *stages.CHAPTER.lines(findings), *mark_words(findings.marks)]
     written = [
         as_markdown(replace(table, title=title))

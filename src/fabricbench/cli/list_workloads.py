@@ -32,7 +32,7 @@ def lines(name: str) -> Iterator[str]:
 
 
 def data(name: str) -> dict[str, Any]:
-    """Return the same for programs."""
+    """Return all workloads, all MPIs, or one kind of workload or application, as JSON shows it; UsageError where it is none."""
     match name:
         case "workloads":
             return {"workloads": _workload_data(), "applications": _application_data()}

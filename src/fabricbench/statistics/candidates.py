@@ -176,7 +176,7 @@ def _left(ends: Sequence[Integers], blocks: Integers, sizes: Integers, candidate
 
 
 def _left_of_pairs(end: Integers, blocks: Integers, group: Integers) -> Floats:
-    """Return the same of two members each: their one or two values are of one block within a group, of two blocks across."""
+    """Return the squares that levels leave of each pair's column: within a group its values are of one block, across of two."""
     counts = np.bincount(end, minlength=group.size**2).astype(np.float64)
     shares = np.bincount(end, (1.0 / np.bincount(blocks))[blocks], counts.size)
     is_within = np.equal.outer(group, group).ravel()

@@ -17,8 +17,8 @@ from fabricbench.campaign.presets import EXPLAIN
 from fabricbench.chapters import stages
 from fabricbench.chapters.chapter import rows_of
 from fabricbench.chapters.stage_tables import CAUSES, STAGES
+from fabricbench.cli import confirming
 from fabricbench.cli.arguments import NodesOption, RunOrNewArgument, SeedOption, refuse_without
-from fabricbench.cli.confirming import confirm
 from fabricbench.cli.losses import results_lost, say_losses
 from fabricbench.cli.output import OutputFormat, as_json, check_output, output_width, prose, write_output
 from fabricbench.cli.run import measure
@@ -72,25 +72,18 @@ def explain(
     """
     check_output(output)
     if testbed is not None:
-        _measure(testbed, nodes, seed, blocks, run)
+        measure(prepare(EXPLAIN.name, testbed, nodes, None, blocks, seed), run)
     else:
         refuse_without(context, "--testbed", "nodes", "seed", *(() if confirm is not None else ("blocks",)))
     opened = Run.open(run)
     findings = analyse([opened])
-    confirmed = () if confirm is None else _confirmed(findings, run, confirm, blocks)
+    causes = rows_of(findings, CAUSES, StageCause)
+    confirmed = () if confirm is None else confirming.confirm(causes, run, confirm, blocks)
     write_output(render(findings, form, confirmed, width=output_width(output, USUAL_WIDTH)) + "\n", output)
     account = account_of(opened)
     if testbed is not None and account.has_lost_results:
         raise results_lost(account, run)
     say_losses((account,), (str(run),))
-
-
-def _measure(testbed: str, nodes: int | None, seed: int | None, blocks: int | None, directory: Path) -> None:
-    measure(prepare(EXPLAIN.name, testbed, nodes, None, blocks, seed), directory)
-
-
-def _confirmed(findings: Findings, run: Path, folder: Path, blocks: int | None) -> Sequence[CauseConfirmation]:
-    return confirm(rows_of(findings, CAUSES, StageCause), run, folder, blocks)
 
 
 CONFIRMATIONS = "stage-confirmations"

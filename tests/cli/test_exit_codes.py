@@ -102,7 +102,7 @@ class Place:
 
     def explaining(self, **lost: Sequence[str]) -> int:
         """Call `explain --testbed`, of which the measuring leaves this run directory."""
-        self.patch.setattr(cli_explain, "_measure", lambda *arguments: stamped_run(arguments[-1], **lost))
+        self.patch.setattr(cli_explain, "measure", lambda *arguments: stamped_run(arguments[-1], **lost))
         return self.code("explain", self.run, "--testbed", "lab:fast-ethernet")
 
     def confirming(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fabricbench.cli import starting  # isort: skip
 
 import errno
+import gc
 import os
 import resource
 import sys
@@ -43,9 +44,14 @@ def _root(_version: VersionOption = False) -> None:
 
 starting.over()
 
+OBJECTS_BETWEEN_COLLECTIONS = 100_000
+"""Python looks for cycles each time that so many objects were made (700 by itself): of a large run nearly all are kept, there are
+hardly any cycles, and looking takes a tenth of a report, and as long as reading ten thousand runs."""
+
 
 def main() -> None:
     """Run the command line; every error of ours becomes a message on stderr and its exit code, any other a traceback and 70."""
+    gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
     try:
         if has_entries():
             from fabricbench.cli import restore  # noqa: PLC0415 - runs leave hardly ever anything to be restored

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -56,11 +55,7 @@ def import_(
     """
     command = ("fabricbench", *sys.argv[1:])
     options = ImportOptions(importer, layer, ranks, message_bytes)
-    gc.disable()  # what is read is kept until it is written: nothing would be found, and looking takes a tenth
-    try:
-        manifest = import_run(output, _fabrics(fabrics), options, command=command, tell=_warn)
-    finally:
-        gc.enable()
+    manifest = import_run(output, _fabrics(fabrics), options, command=command, tell=_warn)
     blocks = len({launch.block for launch in manifest.planned})
     say(f"{count(len(manifest.planned), 'launch')} in {count(blocks, 'block')}; next: fabricbench report {output}")
 

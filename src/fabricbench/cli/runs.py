@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
@@ -73,7 +72,7 @@ def runs(
     """
     check_output(output)
     search = search_of(fabric, campaign, host, since, until, state)
-    with _judging(search) if verdicts else _without_collection() as judge:
+    with _judging(search) if verdicts else nullcontext() as judge:
         every = past_runs(folder, judge)
         found = [run for run in every if search.matches(run)]
         unknown = sum(run.is_untold and not search.matches(run) for run in every)
@@ -101,18 +100,6 @@ def _judging(search: RunSearch) -> Iterator[Judge]:
                 return f"no verdict: {error.message}"
 
         yield judge
-
-
-@contextmanager
-def _without_collection() -> Iterator[None]:
-    """Look for no cycles meanwhile: there are none among ten thousand runs, and looking takes as long as reading them."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _written(found: Sequence[PastRun], form: RunsFormat, folder: Path, *, of: int) -> str:

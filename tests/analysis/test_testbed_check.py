@@ -142,3 +142,19 @@ def test_where_half_of_the_nodes_are_slow_they_are_named_and_the_rate_is_not_cal
     told = list(judge_rates(GIGABIT, found, [found], 949e6))
     assert [one.node for one in told] == list(half)
     assert all("is slow with all others" in one.found for one in told)
+
+
+def test_pairs_that_are_slow_only_while_all_carry_at_once_are_told_and_no_cable_is_blamed():
+    hosts = [f"n{n}" for n in range(1, 10)]
+    together = matrix(hosts, {(a, b): GOOD / 2 for a in hosts for b in hosts if a != b and (a, b) != ("n1", "n2")})
+    together = together.model_copy(update={"schedule": "rounds"})
+    (told,) = judge_rates(GIGABIT, together, [matrix(hosts)], 949e6)
+    assert (told.severity, told.node, told.subject) == (FindingSeverity.WARNING, "", "sharing")
+    assert "in 71 of 72 directions of pairs while all nodes carried at once" in told.found
+
+
+def test_a_node_that_is_slow_among_others_and_alone_is_named():
+    hosts = [f"n{n}" for n in range(1, 10)]
+    slow = matrix(hosts, sends_slowly("n3", hosts))
+    ((node, _),) = found(slow.model_copy(update={"schedule": "rounds"}), slow)
+    assert node == "n3"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fabricbench.campaign.testbed_check import Looked, check_campaign, measurings
-from fabricbench.model import Layer
+from fabricbench.model import Layer, Pattern
 from fabricbench.testbed.model import Fabric, LauncherKind, Node, Testbed
 from fabricbench.testbed.preflight_result import Finding, FindingSeverity, Preflight
 
@@ -62,3 +62,11 @@ def test_many_nodes_are_measured_in_rounds_whose_number_grows_with_the_nodes_and
     assert (few.parameters["schedule"], many.parameters["schedule"]) == ("alone", "rounds")
     assert float(few.maximum_seconds or 0) == 56 * 0.1
     assert float(many.maximum_seconds or 0) == 2 * 999 * 0.1
+
+
+def test_what_looked_slow_is_measured_again_one_pair_at_a_time_by_the_streams_that_it_is_judged_by():
+    again = check_campaign(SLOW, 16, is_again=True).experiments
+    assert [(one.layers, one.parameters["schedule"]) for one in again] == [((Layer.TCP,), "alone")]
+    assert check_campaign(SLOW, 17, is_again=True).experiments[0].parameters["schedule"] == "rounds"
+    (one,) = measurings(looked(wrong(fabric="fast", subject="reach")), seed=1)
+    assert [cell.pattern for cell in one.again().plan.cells] == [Pattern.PAIRS_STREAM]

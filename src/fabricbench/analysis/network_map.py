@@ -9,7 +9,7 @@ there are none, with what would have been found.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,7 @@ Integers = NDArray[np.int64]
 
 MOST_PAIRS = 4_000_000
 """Of all launches of a run: those of 256 nodes, both ways, in sixty launches."""
-HALVES = "halves"
+ALONE, HALVES = "alone", "halves"
 """The schedule that has each host in one pair: a slow pair may be either host's fault or what lies between them."""
 
 OPERATIONS = "operations_per_sample"
@@ -64,10 +64,13 @@ def network_maps(
     """Return a map for each fabric and each cell of a matrix pattern; with a `confirmation`, only what that confirms is slow.
 
     `margin` is the smallest relative slowness that matters. What the confirmation did not measure stays suspected. Empty where the
-    run has no such cell.
+    run has no such cell. Pairs that were measured again one at a time confirm what was slow among pairs at once, too.
     """
     again = {} if confirmation is None else {_key(values): values for values in _values(confirmation)}
-    return tuple(_map(values, margin, again.get(_key(values))) for values in _values(run))
+    return tuple(
+        _map(values, margin, again.get(_key(values)) or again.get(_key(replace(values, schedule=ALONE))))
+        for values in _values(run)
+    )
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fabricbench.analysis.findings import NetworkMap, Slow
 from fabricbench.analysis.findings.patterns import slowness_words
 from fabricbench.analysis.instrument import NOMINAL
-from fabricbench.analysis.network_map import network_maps
+from fabricbench.analysis.network_map import ALONE, network_maps
 from fabricbench.model import Layer, Metric, Model
 from fabricbench.quantity import format_bit_s, format_bytes, without_numbers
 from fabricbench.record.provenance import Proof
@@ -169,6 +169,8 @@ def judge_rates(
     below = pairs_below(stream, references[0])
     for one, reference in zip(seconds, references[1:], strict=True):
         also = pairs_below(one, reference)
+        if one.schedule == ALONE != stream.schedule:
+            yield from _of_sharing(fabric, stream, [value for pair, value in below.items() if pair not in also])
         below = {pair: value for pair, value in below.items() if pair in also}
     below = {(pair.source, pair.destination): pair.value for pair in stream.unexplained} | below
     below = {pair: value for pair, value in below.items() if not any(slow.touches(*pair) for slow in stream.slow)}
@@ -216,6 +218,26 @@ def _of_level(fabric: Fabric, stream: NetworkMap, levels: Sequence[float], expec
             needed=f"{told}: nothing carries more",
             action="correct `line_rate` in the testbed",
         )
+
+
+def _of_sharing(fabric: Fabric, stream: NetworkMap, shared: Sequence[float]) -> Iterator[Finding]:
+    """Yield that pairs are slow only while others carry as well, at these rates."""
+    if shared:
+        yield Finding(
+            severity=FindingSeverity.WARNING,
+            fabric=fabric.name,
+            subject="sharing",
+            found=f"{format_bit_s(float(np.median(shared)))} at the median in {len(shared)} of {_directions(stream)} directions of "
+            "pairs while all nodes carried at once, and what the others carry while each was alone",
+            needed="to be known: what is measured at many nodes at once is measured so",
+            action=TOO_MANY_NODES
+            if fabric.is_emulated
+            else "if that is not how the switches are cabled, look at the links between them",
+        )
+
+
+def _directions(stream: NetworkMap) -> int:
+    return sum(value is not None for row in stream.matrix for value in row)
 
 
 def _of_cause(fabric: Fabric, stream: NetworkMap, slow: Slow) -> Finding:

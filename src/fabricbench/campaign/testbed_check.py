@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import IPv4Address
 
 from pydantic import ValidationError
@@ -37,8 +37,9 @@ ALL_SECONDS, SECONDS_A_QUESTION = 60.0, 0.5
 HARMLESS = {"speed", "clock", "load", "lab"}
 """Findings that do not keep a node's links from being measured."""
 
-MOST_ALONE = 8
-"""So many nodes are measured one pair at a time, which loads nothing beside; more in rounds of disjoint pairs."""
+MOST_ALONE, MOST_ALONE_AGAIN = 8, 16
+"""So many nodes are measured one pair at a time, which loads nothing beside, and so many are when something looked slow; more in
+rounds of disjoint pairs, which share what lies between switches, and of a lab the processors."""
 
 SECONDS_A_PAIR, SECONDS_A_STREAM = 0.05, 0.1
 """What a pair, and a direction of one, has in a launch: several windows of 5 ms over a gigabit."""
@@ -141,9 +142,12 @@ def _understood(answer: CommandAnswer) -> Reached:
         return Reached(problem=answer.problem or last)
 
 
-def check_campaign(fabric: Fabric, hosts: int) -> Campaign:
-    """Return what proves a fabric: datagrams that fill the MTU and streams of every pair, over TCP and over MPI."""
-    alone = hosts <= MOST_ALONE
+def check_campaign(fabric: Fabric, hosts: int, *, is_again: bool = False) -> Campaign:
+    """Return what proves a fabric: datagrams that fill the MTU and streams of every pair, over TCP and over MPI.
+
+    Again, once something looked slow, only the streams that pairs are judged by.
+    """
+    alone = hosts <= (MOST_ALONE_AGAIN if is_again else MOST_ALONE)
     turns = hosts * (hosts - 1) / 2 if alone else hosts - 1 + hosts % 2
     full = fabric.mtu - IP_HEADER_BYTES - UDP_HEADER_BYTES
     wanted = (
@@ -151,6 +155,8 @@ def check_campaign(fabric: Fabric, hosts: int) -> Campaign:
         (Layer.TCP, Pattern.PAIRS_STREAM, STREAM_BYTES, 2 * turns * SECONDS_A_STREAM),
         (Layer.MPI, Pattern.PAIRS_STREAM, STREAM_BYTES, 2 * turns * SECONDS_A_PAIR),
     )
+    there = [one for one in wanted if one[0] in fabric.layers]
+    asked = [one for one in there if one[1] is Pattern.PAIRS_STREAM][:1] if is_again else there
     return Campaign(
         name=f"check of {fabric.name}",
         description="every pair of nodes: does it carry what the testbed says?",
@@ -167,8 +173,7 @@ def check_campaign(fabric: Fabric, hosts: int) -> Campaign:
                 verify_messages=1,
                 parameters={"schedule": "alone" if alone else "rounds"},
             )
-            for layer, pattern, size, seconds in wanted
-            if layer in fabric.layers
+            for layer, pattern, size, seconds in asked
         ),
     )
 
@@ -182,6 +187,11 @@ class Measuring:
     campaign: Campaign
     venue: Standing
     plan: RunPlan
+
+    def again(self) -> Measuring:
+        """Return what measures the pairs once more, one at a time where there are not too many of them."""
+        campaign = check_campaign(self.fabric, len(self.nodes), is_again=True)
+        return replace(self, campaign=campaign, plan=plan_run(campaign, self.venue.testbed(), seed=self.plan.seed))
 
 
 def measurings(looked: Looked, seed: int) -> list[Measuring]:

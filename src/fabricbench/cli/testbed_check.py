@@ -146,7 +146,7 @@ def _measured(one: Measuring, directory: Path, *, is_kept: bool) -> tuple[Fabric
     failures: list[Finding] = []
     again = directory.with_name(f"{directory.name}-{CONFIRMATION}")
     for path in (directory, again):
-        failure = _run(one, path, is_kept=is_kept)
+        failure = _run(one.again() if path is again else one, path, is_kept=is_kept)
         failures += [failure] if failure is not None else []
         run = _opened(path)
         if run is None and failure is None:

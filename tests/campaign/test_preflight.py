@@ -159,6 +159,16 @@ def test_nodes_that_hang_cost_one_limit_and_the_others_are_known(nodes: FakeNode
     assert "missing" not in found["c0"]
 
 
+def test_nodes_that_the_preflight_has_asked_are_not_asked_again(nodes: FakeNodes, tmp_path: Path):
+    nodes.behave("c0", f"touch {tmp_path}/asked")
+    known = {"c0": {"cpu.model": "known"}}
+    found = read_inventories(rack_of(), SshLauncher(find_starter(), rack_of()), None, known)
+    assert list(found) == ["c0", "c1", "c2"]
+    assert found["c0"] == {"cpu.model": "known"}
+    assert "mpi.version" in found["c1"]
+    assert not (tmp_path / "asked").exists()
+
+
 def test_an_inventory_without_any_ssh_keeps_nothing_from_starting(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     launcher = SshLauncher(find_starter(), rack_of())
     monkeypatch.setenv("PATH", str(tmp_path))

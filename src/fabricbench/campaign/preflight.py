@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Address
 from pathlib import Path
+from types import MappingProxyType
 
 from pydantic import ValidationError
 
@@ -352,12 +353,23 @@ def addresses_of(testbed: Testbed) -> dict[str, IPv4Address]:
     return {name: one.address for name, one in named.items() if one.address is not None}
 
 
-def read_inventories(testbed: Testbed, launcher: Launcher, other: OtherLoad | None = None) -> dict[str, dict[str, str]]:
-    """Return the doctor's facts by node; where a node gave none, why. `other`: how busy the one machine was that all nodes are."""
-    inventories = {
+def read_inventories(
+    testbed: Testbed,
+    launcher: Launcher,
+    other: OtherLoad | None = None,
+    known: Mapping[str, dict[str, str]] = MappingProxyType({}),
+) -> dict[str, dict[str, str]]:
+    """Return the doctor's facts by node; where a node gave none, why. `other`: how busy the one machine was that all nodes are.
+
+    Nodes whose facts are `known`, from the preflight, are not asked again.
+    """
+    unknown = tuple(node for node in testbed.nodes if node.name not in known)
+    answers = ask_nodes(testbed.model_copy(update={"nodes": unknown}), launcher) if unknown else {}
+    told = {
         name: {"missing": answer.found} if isinstance(answer, Silent) else answer.inventory
-        for name, answer in ask_nodes(testbed, launcher).items()
+        for name, answer in answers.items()
     }
+    inventories = {node.name: known.get(node.name) or told[node.name] for node in testbed.nodes}
     if other is None:
         return inventories
     return {

@@ -41,7 +41,7 @@ from fabricbench.record.manifest import (
 from fabricbench.settings.session import SettingsSession, varied_settings
 from fabricbench.testbed.allocation import JOB, allocated_nodes
 from fabricbench.testbed.model import LauncherKind as LauncherName
-from fabricbench.testbed.preflight_result import NodesSilent
+from fabricbench.testbed.preflight_result import NodesSilent, Preflight
 
 Notify = Callable[[Event], None]
 
@@ -55,21 +55,23 @@ def start_run(
     notify: Notify,
     command: tuple[str, ...] = (),
     preflight: bool = True,
+    found: Preflight = SKIPPED,
     without_failed_nodes: bool = False,
 ) -> None:
     """Run a plan into a new run directory. Raises what `Execution.run` raises, and UsageError if the directory is not empty.
 
     `without_failed_nodes`: where nodes do not answer, before it or in the middle, it is run on the rest.
 
-    A preflight comes first, unless it is not wanted: where it finds an error, EnvironmentLacks, nothing is written.
-    `command` is what was typed, kept so that a report can say how to measure the same again.
+    A preflight comes first, unless it is not wanted: where it finds an error, EnvironmentLacks, nothing is written. Without it
+    `found` is what is known of the nodes. `command` is what was typed, kept so that a report can say how to measure the same again.
     """
     directory = RunDirectory(path)
     directory.check_unused()
     stored = StoredPlan(campaign=campaign, plan=plan, venue=venue, command=command)
     if without_failed_nodes:
         stored = _without_silent_nodes(directory, stored, notify)
-    found = pass_preflight(stored.place, stored.plan, notify) if preflight else SKIPPED
+    if preflight:
+        found = pass_preflight(stored.place, stored.plan, notify)
     directory.create()
     with directory.locked():
         directory.check_unused()  # again: another run may have begun in it between the two
@@ -295,6 +297,7 @@ def _planned(plan: RunPlan) -> tuple[PlannedLaunch, ...]:
 
 def _manifest(stored: StoredPlan, launcher: Launcher, other: OtherLoad | None) -> Manifest:
     testbed = stored.venue.testbed()
+    known = stored.preflight.inventories if stored.preflight is not None else {}
     return Manifest(
         campaign_name=stored.campaign.name,
         campaign=stored.campaign.model_dump(mode="json"),
@@ -306,6 +309,6 @@ def _manifest(stored: StoredPlan, launcher: Launcher, other: OtherLoad | None) -
         extensions=stored.plan.extensions,
         losses=stored.plan.losses,
         versions=read_versions(testbed),
-        inventory=read_inventories(stored.place.testbed(), launcher, other),
+        inventory=read_inventories(stored.place.testbed(), launcher, other, known),
         preflight=stored.preflight,
     )

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from fabricbench.campaign.events import Event, NodesAsked
 from fabricbench.campaign.pattern_presets import STREAM_BYTES
 from fabricbench.campaign.plan import RunPlan, plan_run
-from fabricbench.campaign.preflight import NodeAnswer, look_at_nodes
+from fabricbench.campaign.preflight import SKIPPED, NodeAnswer, look_at_nodes
 from fabricbench.campaign.specification import Campaign, Experiment
 from fabricbench.campaign.venue import Standing
 from fabricbench.interpreter import python
@@ -180,13 +180,14 @@ def check_campaign(fabric: Fabric, hosts: int, *, is_again: bool = False) -> Cam
 
 @dataclass(frozen=True)
 class Measuring:
-    """What proves one fabric: its nodes that are sound, the campaign, and its plan there."""
+    """What proves one fabric: its nodes that are sound, the campaign, and its plan there; `found` are the nodes' inventories."""
 
     fabric: Fabric
     nodes: tuple[str, ...]
     campaign: Campaign
     venue: Standing
     plan: RunPlan
+    found: Preflight
 
     def again(self) -> Measuring:
         """Return what measures the pairs once more, one at a time where there are not too many of them."""
@@ -197,18 +198,19 @@ class Measuring:
 def measurings(looked: Looked, seed: int) -> list[Measuring]:
     """Return what is to be measured of each fabric that joins two sound nodes and has an interface."""
     return [
-        _measuring(looked.testbed, fabric, nodes, seed)
+        _measuring(looked, fabric, nodes, seed)
         for fabric in looked.testbed.fabrics
         if fabric.has_interface and len(nodes := looked.sound_nodes(fabric)) > 1
         if any(layer in fabric.layers for layer in (Layer.UDP, Layer.TCP, Layer.MPI))
     ]
 
 
-def _measuring(testbed: Testbed, fabric: Fabric, nodes: Iterable[str], seed: int) -> Measuring:
+def _measuring(looked: Looked, fabric: Fabric, nodes: Iterable[str], seed: int) -> Measuring:
     names = tuple(nodes)
     alone = fabric.model_copy(update={"condition_of": ""})  # its other conditions are checked by themselves
-    part = testbed.model_copy(
-        update={"fabrics": (alone,), "nodes": tuple(node for node in testbed.nodes if node.name in names)}
+    part = looked.testbed.model_copy(
+        update={"fabrics": (alone,), "nodes": tuple(node for node in looked.testbed.nodes if node.name in names)}
     )
+    found = SKIPPED.model_copy(update={"inventories": looked.preflight.inventories})
     campaign = check_campaign(fabric, len(names))
-    return Measuring(alone, names, campaign, Standing(given=part), plan_run(campaign, part, seed=seed))
+    return Measuring(alone, names, campaign, Standing(given=part), plan_run(campaign, part, seed=seed), found)

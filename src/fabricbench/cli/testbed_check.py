@@ -167,7 +167,16 @@ def _run(one: Measuring, directory: Path, *, is_kept: bool) -> Finding | None:
     try:
         with RunProgress() as progress, interruptible(directory, progress.show) as notify:
             command = ("fabricbench", *sys.argv[1:])
-            start_run(directory, one.campaign, one.venue, one.plan, notify=notify, command=command, preflight=False)
+            start_run(
+                directory,
+                one.campaign,
+                one.venue,
+                one.plan,
+                notify=notify,
+                command=command,
+                preflight=False,
+                found=one.found,
+            )
     except Interrupted:
         raise Interrupted("interrupted", hint="give the same command to begin again") from None
     except FabricbenchError as error:

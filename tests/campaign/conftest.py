@@ -9,6 +9,7 @@ import pytest
 from fabricbench.model import Layer
 from fabricbench.testbed.model import Fabric, LauncherKind, Node, Testbed
 from support.execution import Setting
+from support.fake_nodes import FakeNodes
 
 
 @pytest.fixture
@@ -49,3 +50,12 @@ def local_testbed() -> Testbed:
 @pytest.fixture
 def setting(tmp_path: Path, testbed: Testbed) -> Setting:
     return Setting(tmp_path, testbed)
+
+
+@pytest.fixture
+def nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeNodes:
+    """Nodes c0, c1 and c2 that are as the testbed says."""
+    made = FakeNodes(tmp_path / "nodes", monkeypatch)
+    for number in range(3):
+        made.answer(f"c{number}")
+    return made

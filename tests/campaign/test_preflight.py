@@ -6,7 +6,6 @@ import json
 import re
 import secrets
 import shlex
-import sys
 from pathlib import Path
 
 import pytest
@@ -56,15 +55,6 @@ name = "fast"
 interface = "eth1"
 mtu = 9000
 """
-
-
-@pytest.fixture
-def nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeNodes:
-    """Nodes c0, c1 and c2 that are as the testbed says."""
-    made = FakeNodes(tmp_path / "nodes", monkeypatch)
-    for number in range(3):
-        made.answer(f"c{number}")
-    return made
 
 
 @pytest.fixture
@@ -159,14 +149,13 @@ def test_nodes_that_hang_cost_one_limit_and_the_others_are_known(nodes: FakeNode
     assert "missing" not in found["c0"]
 
 
-def test_nodes_that_the_preflight_has_asked_are_not_asked_again(nodes: FakeNodes, tmp_path: Path):
-    nodes.behave("c0", f"touch {tmp_path}/asked")
+def test_nodes_that_the_preflight_has_asked_are_not_asked_again(nodes: FakeNodes):
     known = {"c0": {"cpu.model": "known"}}
     found = read_inventories(rack_of(), SshLauncher(find_starter(), rack_of()), None, known)
     assert list(found) == ["c0", "c1", "c2"]
     assert found["c0"] == {"cpu.model": "known"}
     assert "mpi.version" in found["c1"]
-    assert not (tmp_path / "asked").exists()
+    assert len(nodes.asked) == 2, "c1 and c2"
 
 
 def test_an_inventory_without_any_ssh_keeps_nothing_from_starting(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
@@ -446,58 +435,3 @@ def test_a_node_whose_name_nobody_tells_is_not_blamed_on_a_firewall(nodes: FakeN
     (silent, *_) = examine_venue(Standing(given=rack_of()), None, lambda _: None).errors
     assert "no name server here told within 2 s" in silent.found
     assert "/etc/resolv.conf" in silent.action
-
-
-FAN_OUT = """
-from pathlib import Path
-import subprocess, sys
-for name in sys.argv[2].split(","):
-    for line in subprocess.run(["sh", str(Path(sys.argv[1]) / name)], capture_output=True, text=True).stdout.splitlines():
-        print(f"{name}: {line[: len(line) // 2] if name == 'c1' else line}")
-"""
-
-
-SWAPPED = """
-from pathlib import Path
-import subprocess, sys
-for name, other in zip("c0 c1 c2".split(), sys.argv[3].split(",")):
-    for line in subprocess.run(["sh", str(Path(sys.argv[1]) / name)], capture_output=True, text=True).stdout.splitlines():
-        print(f"{other}: {line}")
-"""
-
-
-@pytest.mark.parametrize(
-    ("behind", "alone"),
-    [("c0,c1,c2", None), ("c1,c0,c2", "c[0-1] do not"), ("x0,c1,c2", "c0 does not"), ("x,x,x", "c[0-2] do not")],
-)
-@pytest.mark.usefixtures("nodes")
-def test_who_does_not_answer_a_fan_out_under_its_own_name_is_asked_alone_and_told(
-    tmp_path: Path, behind: str, alone: str | None
-):
-    (tmp_path / "fan.py").write_text(SWAPPED)
-    testbed = Testbed(
-        name="rack",
-        launcher=LauncherKind.SSH,
-        nodes=tuple(Node(name=f"c{number}") for number in range(3)),
-        fabrics=(Fabric(name="slow", interface="eth0"),),
-        fan_out=(sys.executable, str(tmp_path / "fan.py"), str(tmp_path / "nodes"), "{nodes}", behind, "{program}"),
-    )
-    found, answers = preflight.look_at_nodes(Standing(given=testbed), None, lambda _: None)
-    hosts = {name: one.facts.host for name, one in answers.items() if isinstance(one, preflight.NodeAnswer)}
-    assert hosts == {"c0": "c0", "c1": "c1", "c2": "c2"}
-    told = [one.found for one in found.findings if one.subject == "fan_out"]
-    assert told == ([] if alone is None else [f"that {alone} answer by `fan_out`, and each had to be asked alone"])
-
-
-def test_whose_answer_to_a_fan_out_is_cut_is_asked_alone(nodes: FakeNodes, tmp_path: Path):
-    (tmp_path / "fan.py").write_text(FAN_OUT)
-    testbed = Testbed(
-        name="rack",
-        launcher=LauncherKind.SSH,
-        nodes=tuple(Node(name=f"c{number}") for number in range(3)),
-        fabrics=(Fabric(name="slow", interface="eth0"),),
-        fan_out=(sys.executable, str(tmp_path / "fan.py"), str(tmp_path / "nodes"), "{nodes}", "{program}"),
-    )
-    answers = preflight.ask_nodes(testbed, SshLauncher(find_starter(), testbed))
-    assert all(isinstance(one, preflight.NodeAnswer) for one in answers.values())
-    assert len(nodes.asked) == 1, "c1 alone"

@@ -25,7 +25,7 @@ class Payload:
 
     @property
     def total(self) -> int:
-        """All of it."""
+        """Bytes sent, received, and of which nobody knows which of the two."""
         return self.sent + self.received + self.either
 
 

@@ -222,6 +222,18 @@ def test_slow_pairs_without_a_cause_are_listed_and_nobody_is_said_to_be_fast(tmp
     assert cleared.verdict is MapVerdict.NOBODY
 
 
+def test_pairs_alone_confirm_and_clear_what_was_slow_among_pairs_at_once_and_not_the_other_way_round(tmp_path: Path):
+    slow, rounds = with_slow_node(2, 1.25), {"schedule": "rounds"}
+    at_once = write(tmp_path / "rounds", slow, parameters=rounds)
+    (confirmed,) = network_maps(at_once, confirmation=write(tmp_path / "alone", slow, seed=2))
+    assert [(one.hosts, one.is_confirmed) for one in confirmed.slow] == [(("n2",), True)]
+    (cleared,) = network_maps(at_once, confirmation=write(tmp_path / "good", {}, seed=2))
+    assert cleared.verdict is MapVerdict.NOBODY
+    alone = write(tmp_path / "first", slow)
+    (suspected,) = network_maps(alone, confirmation=write(tmp_path / "second", slow, seed=2, parameters=rounds))
+    assert [one.is_confirmed for one in suspected.slow] == [False]
+
+
 def test_the_report_warns_of_pairs_that_nobody_could_name(tmp_path: Path):
     tangled = {(0, 1): 4.5, (1, 2): 2.2, (2, 3): 5.0, (3, 4): 3.1, (4, 5): 4.0, (0, 5): 2.6, (0, 3): 3.5}
     found = analyse([write_many(tmp_path, 6, tangled)])

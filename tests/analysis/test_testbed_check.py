@@ -6,8 +6,15 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from fabricbench.analysis.findings import NetworkMap, Slow
-from fabricbench.analysis.testbed_check import cause_of, expected_bit_s, judge_rates, pairs_below, reference_of
+from fabricbench.analysis.findings import NetworkMap, Slow, UnexplainedPair
+from fabricbench.analysis.testbed_check import (
+    cause_of,
+    expected_bit_s,
+    hosts_to_look_at_again,
+    judge_rates,
+    pairs_below,
+    reference_of,
+)
 from fabricbench.model import Layer, Metric, Pattern
 from fabricbench.statistics.candidates import Touch
 from fabricbench.testbed.model import Fabric
@@ -86,6 +93,31 @@ def test_what_a_second_measurement_does_not_find_again_is_told_of_nobody():
     hosts = FOUR[:3]
     assert found(matrix(hosts, sends_slowly("n2", hosts)), matrix(hosts)) == []
     assert len(found(matrix(hosts, sends_slowly("n2", hosts)), matrix(hosts, sends_slowly("n2", hosts)))) == 1
+
+
+def test_a_pair_that_is_slow_twice_and_not_when_its_ends_alone_are_measured_once_more_is_told_of_nobody():
+    slow = {("n1", "n2"): GOOD / 2}
+    assert [node for node, _ in found(matrix(rates=slow), matrix(rates=slow))] == ["n1"]
+    assert found(matrix(rates=slow), matrix(rates=slow), matrix(("n1", "n2"))) == []
+    unexplained = UnexplainedPair(source="n1", destination="n2", value=GOOD / 2, slower=0.5)
+    first = matrix(rates=slow).model_copy(update={"unexplained": (unexplained,)})
+    assert found(first, matrix(rates=slow), matrix(("n1", "n2"))) == []
+
+
+def test_all_hosts_are_looked_at_again_and_then_the_ends_of_what_no_host_explains():
+    pair, sender = matrix(rates={("n1", "n2"): GOOD / 2}), matrix(rates=sends_slowly("n1", FOUR))
+    assert hosts_to_look_at_again([matrix()], 949e6) == ()
+    assert hosts_to_look_at_again([pair], 949e6) == FOUR
+    assert hosts_to_look_at_again([pair, pair], 949e6) == ("n1", "n2")
+    assert hosts_to_look_at_again([pair, matrix()], 949e6) == ()
+    assert hosts_to_look_at_again([sender, sender], 949e6) == ()
+    assert hosts_to_look_at_again([pair, pair, matrix(("n1", "n2"), {("n1", "n2"): GOOD / 2})], 949e6) == ()
+
+
+def test_the_ends_of_a_slow_pair_alone_are_held_against_what_all_nodes_carry():
+    slow = {("n1", "n2"): GOOD / 2, ("n2", "n1"): GOOD / 2}
+    told = found(matrix(rates=slow), matrix(rates=slow), matrix(("n1", "n2"), slow))
+    assert [node for node, _ in told] == ["n1", "n2"]
 
 
 def test_a_fabric_that_carries_half_of_its_line_rate_everywhere_is_one_finding():

@@ -69,4 +69,6 @@ def test_what_looked_slow_is_measured_again_one_pair_at_a_time_by_the_streams_th
     assert [(one.layers, one.parameters["schedule"]) for one in again] == [((Layer.TCP,), "alone")]
     assert check_campaign(SLOW, 17, is_again=True).experiments[0].parameters["schedule"] == "rounds"
     (one,) = measurings(looked(wrong(fabric="fast", subject="reach")), seed=1)
-    assert [cell.pattern for cell in one.again().plan.cells] == [Pattern.PAIRS_STREAM]
+    assert [cell.pattern for cell in one.again(one.nodes).plan.cells] == [Pattern.PAIRS_STREAM]
+    fewer = one.again(one.nodes[:2])
+    assert [node.name for node in fewer.venue.testbed().nodes] == list(fewer.nodes) == list(one.nodes[:2])

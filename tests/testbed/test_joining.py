@@ -12,11 +12,10 @@ from ipaddress import IPv4Address, IPv4Interface
 import pytest
 
 from fabricbench.testbed import reaching
-from fabricbench.testbed.joining import ClockReading, Reachability, judge_clocks, judge_speeds, judge_way
+from fabricbench.testbed.joining import ClockReading, Reachability, Reached, judge_clocks, judge_speeds, judge_way
 from fabricbench.testbed.model import Fabric, LauncherKind, Node, Testbed
 from fabricbench.testbed.node_facts import NodeFacts, NodeInterface
 from fabricbench.testbed.preflight_result import Finding, FindingSeverity
-from fabricbench.testbed.reaching import Reached
 from fabricbench.testbed.wire import Wire
 
 NAMES = ("n1", "n2", "n3", "n4")
@@ -138,7 +137,7 @@ def test_a_node_that_cannot_ask_is_told_with_its_reason():
 
 def asked(*arguments: str) -> Reached:
     done = subprocess.run(
-        [sys.executable, "-m", "fabricbench.testbed.reaching", *arguments],
+        [sys.executable, "-I", "-S", reaching.__file__, *arguments],
         capture_output=True,
         text=True,
         timeout=60,
@@ -148,7 +147,7 @@ def asked(*arguments: str) -> Reached:
 
 
 def test_the_kernel_answers_for_closed_ports_and_for_messages_of_the_full_mtu():
-    found = asked("127.0.0.1", "1500", "127.0.0.2", "127.0.0.3")
+    found = asked("127.0.0.1", "1472", "127.0.0.2", "127.0.0.3")
     assert {str(one) for one in found.answering} == {"127.0.0.2", "127.0.0.3"}
     assert found.full == found.answering
     assert not found.too_long
@@ -156,7 +155,7 @@ def test_the_kernel_answers_for_closed_ports_and_for_messages_of_the_full_mtu():
 
 def test_a_message_that_the_own_interface_does_not_take_is_told():
     try:
-        found = asked("127.0.0.1", "65540", "127.0.0.2")
+        found = asked("127.0.0.1", "65512", "127.0.0.2")
     except subprocess.CalledProcessError:
         pytest.fail("a message that is too long must not end the program")
     assert found.too_long
@@ -164,11 +163,11 @@ def test_a_message_that_the_own_interface_does_not_take_is_told():
 
 
 def test_an_address_that_is_not_there_is_a_problem_and_no_crash():
-    assert "192.0.2.1" in asked("192.0.2.1", "1500", "127.0.0.2").problem
+    assert "192.0.2.1" in asked("192.0.2.1", "1472", "127.0.0.2").problem
 
 
 def test_a_port_that_somebody_listens_at_is_an_answer_as_well(monkeypatch: pytest.MonkeyPatch):
     with socket.create_server(("127.0.0.1", 0)) as server:
         monkeypatch.setattr(reaching, "FIRST_PORT", server.getsockname()[1])
         monkeypatch.setattr(reaching, "PORTS", 1)
-        assert reaching.reach("127.0.0.1", 1500, ["127.0.0.1"]).answering == (IPv4Address("127.0.0.1"),)
+        assert reaching.reach("127.0.0.1", 1472, ["127.0.0.1"])["answering"] == ["127.0.0.1"]

@@ -88,20 +88,38 @@ class FabricChecked(Model):
         return self.highest_bit_s > (1.0 + NOMINAL) * self.expected_bit_s
 
 
-def needs_second_run(run: Run, fabric: Fabric) -> bool:
-    """Tell whether the pairs must be measured again before anything is said of them."""
-    stream = _stream(_judged_maps(run, None))
-    if stream is None:
-        return False
-    reference = reference_of(stream, expected_bit_s(fabric, stream.layer, stream.message_bytes))
-    return stream.needs_second_run or reference.is_short or bool(pairs_below(stream, reference))
+MOST_LOOKS = 3
+"""Pairs in rounds or alone, what looked slow alone, and what still did once more: a stall of one machine is no cable."""
+
+
+def nodes_to_measure_again(fabric: Fabric, runs: Sequence[Run]) -> tuple[str, ...]:
+    """Return whose pairs must be measured again before anything is said of them; none once that is clear."""
+    looks = [found for one in runs if (found := _stream(_judged_maps(one, None))) is not None]
+    return (
+        hosts_to_look_at_again(looks, expected_bit_s(fabric, looks[0].layer, looks[0].message_bytes)) if looks else ()
+    )
+
+
+def hosts_to_look_at_again(looks: Sequence[NetworkMap], expected: float | None) -> tuple[str, ...]:
+    """Return all hosts where the first look shows something odd, then the ends of pairs that stay slow for no host's reason."""
+    first = looks[0]
+    if len(looks) >= MOST_LOOKS:
+        return ()
+    if len(looks) == 1:
+        reference = reference_of(first, expected)
+        is_odd = first.needs_second_run or reference.is_short or bool(pairs_below(first, reference))
+        return first.hosts if is_odd else ()
+    below = slow_in_all(looks, expected)
+    if cause_of(below, first.hosts) is not None or slow_nodes(below, first.hosts):
+        return ()
+    return tuple(host for host in first.hosts if any(host in pair for pair in below))
 
 
 def check_fabric(
-    fabric: Fabric, nodes: Sequence[str], run: Run, again: Run | None = None
+    fabric: Fabric, nodes: Sequence[str], run: Run, again: Sequence[Run] = ()
 ) -> tuple[FabricChecked, tuple[Finding, ...]]:
-    """Return how a fabric was found that a run measured, twice where something had looked wrong, and what is wrong with it."""
-    maps = _judged_maps(run, again)
+    """Return how a fabric was found that a run measured, and others again where something had looked wrong, and what is wrong."""
+    maps = _judged_maps(run, again[0] if again else None)
     findings = [*_of_paths(run, fabric), *_of_failures(run, fabric, maps)]
     stream = _stream(maps)
     if stream is None:
@@ -109,8 +127,8 @@ def check_fabric(
         why = "no stream of any pair was measured" if proof is not Proof.REFUTED else "its traffic went elsewhere"
         return FabricChecked(fabric=fabric.name, nodes=tuple(nodes), proof=proof, unmeasured=why), tuple(findings)
     expected = expected_bit_s(fabric, stream.layer, stream.message_bytes)
-    seconds = [] if again is None else [one for one in (_stream(_judged_maps(again, None)),) if one is not None]
-    findings += judge_rates(fabric, stream, seconds, expected)
+    further = [found for one in again if (found := _stream(_judged_maps(one, None))) is not None]
+    findings += judge_rates(fabric, stream, further, expected)
     return _checked(fabric, nodes, run, maps, stream, expected), tuple(findings)
 
 
@@ -157,24 +175,41 @@ def pairs_below(stream: NetworkMap, reference: PairReference) -> dict[Pair, floa
     }
 
 
+def slow_in_all(looks: Sequence[NetworkMap], expected: float | None) -> dict[Pair, float]:
+    """Return the directions that are slow in every look that measured them, with their rates in the first.
+
+    A look at some of the nodes is held against what the last one at all of them carried.
+    """
+    reference = reference_of(looks[0], expected)
+    below = pairs_below(looks[0], reference)
+    for one in looks[1:]:
+        if set(one.hosts) == set(looks[0].hosts):
+            reference = reference_of(one, expected)
+        also = pairs_below(one, reference)
+        below = {pair: value for pair, value in below.items() if pair in also or not set(pair) <= set(one.hosts)}
+    return below
+
+
 def judge_rates(
-    fabric: Fabric, stream: NetworkMap, seconds: Sequence[NetworkMap], expected: float | None
+    fabric: Fabric, stream: NetworkMap, further: Sequence[NetworkMap], expected: float | None
 ) -> Iterator[Finding]:
-    """Yield what of the rates is wrong. `seconds` are further measurements of the pairs, which have to show it, too."""
-    references = [reference_of(one, expected) for one in (stream, *seconds)]
+    """Yield what of the rates is wrong. `further` are later measurements of the pairs, or of some, which have to show it, too."""
+    reference = reference_of(stream, expected)
     if expected is not None:
-        yield from _of_level(fabric, stream, [one.level_bit_s for one in references], expected)
+        whole = [one for one in (stream, *further) if set(one.hosts) == set(stream.hosts)]
+        yield from _of_level(fabric, stream, [reference_of(one, expected).level_bit_s for one in whole], expected)
     for slow in stream.slow:
         yield _of_cause(fabric, stream, slow)
-    below = pairs_below(stream, references[0])
-    for one, reference in zip(seconds, references[1:], strict=True):
-        also = pairs_below(one, reference)
-        if one.schedule == ALONE != stream.schedule:
-            yield from _of_sharing(fabric, stream, [value for pair, value in below.items() if pair not in also])
-        below = {pair: value for pair, value in below.items() if pair in also}
-    below = {(pair.source, pair.destination): pair.value for pair in stream.unexplained} | below
+    looks = [stream, *further]
+    below = slow_in_all(looks, expected)
+    cleared = slow_in_all(looks[:2], expected).keys() - below.keys()
+    if stream.schedule != ALONE and any(one.schedule == ALONE for one in further):
+        at_once = pairs_below(stream, reference)
+        yield from _of_sharing(fabric, stream, [value for pair, value in at_once.items() if pair not in below])
+    unexplained = {(pair.source, pair.destination): pair.value for pair in stream.unexplained}
+    below = {pair: value for pair, value in unexplained.items() if pair not in cleared} | below
     below = {pair: value for pair, value in below.items() if not any(slow.touches(*pair) for slow in stream.slow)}
-    yield from _of_pairs(fabric, stream, below, references[0])
+    yield from _of_pairs(fabric, stream, below, reference)
     if stream.groups_words:
         yield Finding(
             severity=FindingSeverity.WARNING,

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Address
 
@@ -20,17 +21,15 @@ from fabricbench.campaign.plan import RunPlan, plan_run
 from fabricbench.campaign.preflight import SKIPPED, NodeAnswer, look_at_nodes
 from fabricbench.campaign.specification import Campaign, Experiment
 from fabricbench.campaign.venue import Standing
-from fabricbench.interpreter import python
 from fabricbench.launch.asking import MOST_IN_FLIGHT, AskingLimits, CommandAnswer, ask_all
 from fabricbench.launch.launcher import Launcher
 from fabricbench.model import Layer, Pattern
-from fabricbench.testbed.joining import ClockReading, Reachability, judge_clocks, judge_speeds, judge_way
+from fabricbench.testbed import reaching
+from fabricbench.testbed.joining import ClockReading, Reachability, Reached, judge_clocks, judge_speeds, judge_way
 from fabricbench.testbed.model import Fabric, Testbed
 from fabricbench.testbed.preflight_result import PAIR, Finding, FindingSeverity, Preflight, Silent
-from fabricbench.testbed.reaching import AT_ONCE, TRIES, TRY_SECONDS, Reached
 from fabricbench.testbed.wire import IP_HEADER_BYTES, UDP_HEADER_BYTES
 
-REACHING = "fabricbench.testbed.reaching"
 QUESTION_SECONDS = 20.0
 ALL_SECONDS, SECONDS_A_QUESTION = 60.0, 0.5
 
@@ -104,7 +103,7 @@ def _ways(looked: Looked, launcher: Launcher, notify: Notify) -> list[Reachabili
             addresses[fabric.name] = own
             for name, address in own.items():
                 peers = [other for node, other in own.items() if node != name]
-                tokens = python(REACHING, address, str(fabric.mtu), *peers)
+                tokens = [sys.executable, "-I", "-S", reaching.__file__, address, str(_full_bytes(fabric)), *peers]
                 questions[fabric.name, name] = launcher.in_node(name, tokens)
     if not questions:
         return []
@@ -120,10 +119,15 @@ def _ways(looked: Looked, launcher: Launcher, notify: Notify) -> list[Reachabili
     ]
 
 
+def _full_bytes(fabric: Fabric) -> int:
+    """Return the payload of a datagram that fills the fabric's MTU."""
+    return fabric.mtu - IP_HEADER_BYTES - UDP_HEADER_BYTES
+
+
 def _asked(
     questions: Mapping[tuple[str, str], Sequence[str]], looked: Looked, tell: Callable[[int], None]
 ) -> dict[tuple[str, str], Reached]:
-    silent_s = 2 * TRIES * TRY_SECONDS * -(-len(looked.testbed.nodes) // AT_ONCE)
+    silent_s = 2 * reaching.TRIES * reaching.TRY_SECONDS * -(-len(looked.testbed.nodes) // reaching.AT_ONCE)
     is_apart = looked.testbed.launcher.is_cluster
     width = MOST_IN_FLIGHT if is_apart else max(2, len(os.sched_getaffinity(0)))
     each_s = QUESTION_SECONDS + silent_s
@@ -149,9 +153,8 @@ def check_campaign(fabric: Fabric, hosts: int, *, is_again: bool = False) -> Cam
     """
     alone = hosts <= (MOST_ALONE_AGAIN if is_again else MOST_ALONE)
     turns = hosts * (hosts - 1) / 2 if alone else hosts - 1 + hosts % 2
-    full = fabric.mtu - IP_HEADER_BYTES - UDP_HEADER_BYTES
     wanted = (
-        (Layer.UDP, Pattern.PAIRS, full, turns * SECONDS_A_PAIR),
+        (Layer.UDP, Pattern.PAIRS, _full_bytes(fabric), turns * SECONDS_A_PAIR),
         (Layer.TCP, Pattern.PAIRS_STREAM, STREAM_BYTES, 2 * turns * SECONDS_A_STREAM),
         (Layer.MPI, Pattern.PAIRS_STREAM, STREAM_BYTES, 2 * turns * SECONDS_A_PAIR),
     )
@@ -189,10 +192,18 @@ class Measuring:
     plan: RunPlan
     found: Preflight
 
-    def again(self) -> Measuring:
-        """Return what measures the pairs once more, one at a time where there are not too many of them."""
-        campaign = check_campaign(self.fabric, len(self.nodes), is_again=True)
-        return replace(self, campaign=campaign, plan=plan_run(campaign, self.venue.testbed(), seed=self.plan.seed))
+    def again(self, nodes: Collection[str]) -> Measuring:
+        """Return what measures the pairs of these nodes once more, one at a time where there are not too many of them."""
+        testbed = self.venue.testbed()
+        part = testbed.model_copy(update={"nodes": tuple(node for node in testbed.nodes if node.name in nodes)})
+        campaign = check_campaign(self.fabric, len(part.nodes), is_again=True)
+        return replace(
+            self,
+            nodes=tuple(node.name for node in part.nodes),
+            campaign=campaign,
+            venue=Standing(given=part),
+            plan=plan_run(campaign, part, seed=self.plan.seed),
+        )
 
 
 def measurings(looked: Looked, seed: int) -> list[Measuring]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fabricbench.analysis.network_map import CONFIRMATION
-from fabricbench.analysis.testbed_check import FabricChecked, check_fabric, expected_bit_s, needs_second_run
+from fabricbench.analysis.testbed_check import FabricChecked, check_fabric, expected_bit_s, nodes_to_measure_again
 from fabricbench.campaign.pattern_presets import STREAM_BYTES
 from fabricbench.campaign.run import start_run
 from fabricbench.campaign.testbed_check import Looked, Measuring, look_at_testbed, measurings
@@ -29,7 +29,7 @@ from fabricbench.record.store import Run
 from fabricbench.report.terminal_table import table_text
 from fabricbench.table import table
 from fabricbench.testbed.model import Fabric, LauncherKind, Testbed
-from fabricbench.testbed.preflight_result import Finding, FindingSeverity, Preflight, told
+from fabricbench.testbed.preflight_result import Finding, FindingSeverity, Preflight, folded, told
 from fabricbench.testbed.wire import Wire
 
 
@@ -142,23 +142,27 @@ def _folder(output: Path | None) -> Iterator[Path]:
 
 
 def _measured(one: Measuring, directory: Path, *, is_kept: bool) -> tuple[FabricChecked, Sequence[Finding]]:
-    """Measure a fabric, once more where something looks wrong, and return what it came to."""
+    """Measure a fabric, once and again where something looks wrong, and return what it came to."""
+    runs: list[Run] = []
     failures: list[Finding] = []
-    again = directory.with_name(f"{directory.name}-{CONFIRMATION}")
-    for path in (directory, again):
-        failure = _run(one.again() if path is again else one, path, is_kept=is_kept)
+    nodes: Sequence[str] = one.nodes
+    while nodes:
+        path = directory.with_name(f"{directory.name}-{CONFIRMATION}-{len(runs)}") if runs else directory
+        failure = _run(one.again(nodes) if runs else one, path, is_kept=is_kept)
         failures += [failure] if failure is not None else []
         run = _opened(path)
-        if run is None and failure is None:
-            failures.append(_failed(one, "that no launch came to its end", is_kept=is_kept))
-        if run is None or path is again or not needs_second_run(run, one.fabric):
+        if run is None:
+            failures += [_failed(one, "that no launch came to its end", is_kept=is_kept)] if failure is None else []
             break
-        say(f"{one.fabric.name}: something looks slow, and is measured again before it is named")
-    first = _opened(directory)
-    if first is None:
+        runs.append(run)
+        nodes = nodes_to_measure_again(one.fabric, runs)
+        if nodes:
+            who = "something" if len(nodes) == len(one.nodes) else f"what lies between {folded(nodes)}"
+            say(f"{one.fabric.name}: {who} looks slow, and is measured again before it is named")
+    if not runs:
         checked = FabricChecked(fabric=one.fabric.name, nodes=one.nodes, unmeasured="no launch came to its end")
         return checked, failures
-    checked, findings = check_fabric(one.fabric, one.nodes, first, _opened(again))
+    checked, findings = check_fabric(one.fabric, one.nodes, runs[0], runs[1:])
     return checked, [*failures, *findings]
 
 

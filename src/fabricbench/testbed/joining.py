@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address
 from statistics import median
 
+from fabricbench.model import Model
 from fabricbench.quantity import format_bit_s, format_seconds, write_bit_s
 from fabricbench.testbed.attachments import attachments_of
 from fabricbench.testbed.discovery import speed_bit_s
 from fabricbench.testbed.model import Fabric, Testbed
 from fabricbench.testbed.node_facts import NodeFacts
 from fabricbench.testbed.preflight_result import Finding, FindingSeverity, folded
-from fabricbench.testbed.reaching import Reached
 
 SPEED_SLACK = 0.05
 """A line rate may be written rounded."""
@@ -103,6 +103,18 @@ def judge_clocks(facts: Mapping[str, NodeFacts], readings: Mapping[str, ClockRea
                 needed=f"at most {format_seconds(LARGEST_OFFSET_S)}",
                 action="synchronise it: start chronyd or systemd-timesyncd there, and look at `chronyc tracking`",
             )
+
+
+class Reached(Model):
+    """What a node found of its peers, by their addresses: those that answer, and those that a message of full MTU reaches.
+
+    `too_long` tells that the node's own interface refuses a message of that length. `problem` says why nothing was tried.
+    """
+
+    answering: tuple[IPv4Address, ...] = ()
+    full: tuple[IPv4Address, ...] = ()
+    too_long: bool = False
+    problem: str = ""
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,11 @@
 """Which addresses answer over a fabric, and whether a message of its full MTU comes there in one piece: the kernels answer.
 
-Started on every node, `python -m fabricbench.testbed.reaching ADDRESS MTU PEER...`; it prints one line of JSON. No program of ours
-runs at the other end: a connection to a closed port is refused (RFC 9293, 3.10.7.1), and a datagram to one is answered by ICMP
-"port unreachable" (RFC 1122, 4.1.3.1). The datagram fills the MTU and may not be fragmented (IP_PMTUDISC_PROBE of ip(7)), so that a
-switch or interface on the way that is set to less loses it. Needs no privileges. A firewall that drops silently looks like a
-network that does: `joining` knows what may be concluded.
+Started on every node, `python -I -S reaching.py ADDRESS PAYLOAD_BYTES PEER...`; it prints one line of JSON. Only the standard
+library, since a lab starts one for each node and fabric on a single machine. No program of ours runs at the other end: a connection
+to a closed port is refused (RFC 9293, 3.10.7.1), and a datagram to one is answered by ICMP "port unreachable" (RFC 1122, 4.1.3.1).
+The datagram fills the MTU and may not be fragmented (IP_PMTUDISC_PROBE of ip(7)), so that a switch or interface on the way that is
+set to less loses it. Needs no privileges. A firewall that drops silently looks like a network that does: `joining` knows what may
+be concluded.
 """
 
 from __future__ import annotations
@@ -16,12 +17,11 @@ import select
 import socket
 import sys
 import time
-from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from ipaddress import IPv4Address
 
-from fabricbench.model import Model
-from fabricbench.testbed.wire import IP_HEADER_BYTES, UDP_HEADER_BYTES
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
 
 IP_MTU_DISCOVER, IP_PMTUDISC_PROBE = 10, 3
 """Of linux/in.h, which the module socket does not have: do not fragment, and do not ask what is known of the path."""
@@ -35,18 +35,6 @@ TRY_SECONDS = 0.75
 
 AT_ONCE = 200
 """Peers at a time: two sockets for each must stay below the usual limit of 1,024 files."""
-
-
-class Reached(Model):
-    """What a node found of its peers, by their addresses: those that answer, and those that a message of full MTU reaches.
-
-    `too_long` tells that the node's own interface refuses a message of that length. `problem` says why nothing was tried.
-    """
-
-    answering: tuple[IPv4Address, ...] = ()
-    full: tuple[IPv4Address, ...] = ()
-    too_long: bool = False
-    problem: str = ""
 
 
 class _Trial:
@@ -88,19 +76,18 @@ class _Trial:
         self.is_over = code != errno.EINPROGRESS
 
 
-def reach(own: str, mtu: int, peers: Sequence[str]) -> Reached:
-    """Return which peers answer, asked from an own address."""
+def reach(own: str, payload_bytes: int, peers: Sequence[str]) -> dict[str, object]:
+    """Return which peers answer an own address, and which of them a full message reaches: the fields of `joining.Reached`."""
     try:
         answering, _ = _asked(socket.SOCK_STREAM, own, peers, b"")
-        payload = bytes(mtu - IP_HEADER_BYTES - UDP_HEADER_BYTES)
-        full, is_too_long = _asked(socket.SOCK_DGRAM, own, peers, payload)
+        full, is_too_long = _asked(socket.SOCK_DGRAM, own, peers, bytes(payload_bytes))
     except OSError as error:
-        return Reached(problem=f"{own}: {error.strerror}")
-    return Reached(
-        answering=tuple(IPv4Address(peer) for peer in peers if peer in answering | full),
-        full=tuple(IPv4Address(peer) for peer in peers if peer in full),
-        too_long=is_too_long,
-    )
+        return {"problem": f"{own}: {error.strerror}"}
+    return {
+        "answering": [peer for peer in peers if peer in answering | full],
+        "full": [peer for peer in peers if peer in full],
+        "too_long": is_too_long,
+    }
 
 
 def _asked(kind: socket.SocketKind, own: str, peers: Sequence[str], payload: bytes) -> tuple[set[str], bool]:
@@ -142,8 +129,8 @@ def _tried(kind: socket.SocketKind, own: str, peers: Iterable[str], payload: byt
 
 def main(arguments: Sequence[str]) -> None:
     """Ask the peers, and print what was found as one line of JSON."""
-    own, mtu, *peers = arguments
-    sys.stdout.write(json.dumps({"reached": reach(own, int(mtu), peers).model_dump(mode="json")}) + "\n")
+    own, payload_bytes, *peers = arguments
+    sys.stdout.write(json.dumps({"reached": reach(own, int(payload_bytes), peers)}) + "\n")
 
 
 if __name__ == "__main__":

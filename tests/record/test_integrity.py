@@ -202,9 +202,8 @@ def test_a_file_that_ends_its_reader_costs_its_launch_and_the_next_is_read(
     reader = script(tmp_path / "reader", dying)
     monkeypatch.setattr(sys, "executable", str(reader))
     DECODER.end()
-    found = damaged(run)
-    assert list(found) == ["b00-a"]
-    assert "cells.parquet cannot be read: decoding it ended the process that tried (exit code -6)" in found["b00-a"]
+    (reason,) = damaged(run).values()
+    assert "cells.parquet cannot be read: decoding it ended the process that tried (exit code -6)" in reason
 
 
 NO_THREADS = """

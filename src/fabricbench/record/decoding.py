@@ -211,6 +211,12 @@ class Decoder:
         with self._lock:
             self._end()
 
+    def give_up(self) -> None:
+        """End the child whatever it does: whoever waits for an answer in another thread is told that the file ended it."""
+        child = self._child
+        if child is not None:
+            child[0].kill()
+
     def forget(self) -> None:
         """Leave the child to the process that this one was forked from."""
         self._lock = threading.Lock()

@@ -11,9 +11,10 @@ import hashlib
 import os
 import re
 import stat
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import BufferedReader
 from pathlib import Path
 from typing import Any
@@ -162,23 +163,28 @@ def values_of(content: bytes) -> int:
 
 @dataclass
 class Room:
-    """What all files of a kind may have together, as if they were one; what is left of it after those that were read."""
+    """What all files of a kind may have together, as if they were one; what is left of it after those that were read.
+
+    Threads may read at once.
+    """
 
     bytes_left: int = MOST_TEXT_BYTES
     values_left: int = MOST_VALUES
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def read(self, path: Path, most_bytes: int, most_values: int) -> bytes:
         """Return a file's content as `read_file` does; OSError, too, where there is no room for it."""
         content = read_file(path, most_bytes, most_values)
         values = values_of(content)
-        if len(content) > self.bytes_left or values > self.values_left:
-            told = (
-                f"those before it leave no room: together they may have {MOST_TEXT_BYTES:,} bytes and {MOST_VALUES:,} values, and "
-                "no more are read"
-            )
-            raise OSError(errno.EFBIG, told, str(path))
-        self.bytes_left -= len(content)
-        self.values_left -= values
+        with self._lock:
+            if len(content) > self.bytes_left or values > self.values_left:
+                told = (
+                    f"those before it leave no room: together they may have {MOST_TEXT_BYTES:,} bytes and {MOST_VALUES:,} values, "
+                    "and no more are read"
+                )
+                raise OSError(errno.EFBIG, told, str(path))
+            self.bytes_left -= len(content)
+            self.values_left -= values
         return content
 
 

@@ -6,7 +6,8 @@ Works on a run that is finished, unfinished or still going on: a launch counts f
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +20,7 @@ from fabricbench.errors import UsageError
 from fabricbench.model import Pattern
 from fabricbench.printable import shortened
 from fabricbench.record.confinement import ATTEMPT, check_confined
+from fabricbench.record.decoding import DECODER
 from fabricbench.record.frames import CELL_SCHEMA, SAMPLE_SCHEMA, Schema
 from fabricbench.record.integrity import (
     LAUNCH,
@@ -72,6 +74,9 @@ __all__ = [
     "write_launch",
     "write_manifest",
 ]
+
+READERS = 2
+"""Threads that read launches: one waits for the child that decodes tables, the other parses."""
 
 DEFAULT_PROBABILITIES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 0.999)
 
@@ -192,14 +197,10 @@ class Run:
         planned = {launch.launch_id: launch for launch in self.manifest.planned}
         found, damaged = [], []
         fabrics = {fabric.name: fabric for fabric in self.manifest.testbed.fabrics}
-        sealed, room = {} if self.headers_only else self.seals, Room()
-        for directory in filter(is_stored, self._launch_directories()):
+        for directory, read in self._read_launches():
             place = planned.get(directory.name)
             try:
-                if self.headers_only:
-                    summary = read_header(directory, room)
-                else:
-                    summary = read_launch(directory, sealed.get(launch_path(directory.name), ()), room)
+                summary = read.result()
                 self._check_place(directory, summary, place)
             except UsageError as error:
                 damaged.append(DamagedLaunch(directory.name, error.message))
@@ -210,6 +211,24 @@ class Run:
             origin = summary.facts.origin or origin_of(fabrics[summary.fabric])
             found.append(StoredLaunch(directory, summary, position, origin))
         return tuple(sorted(found, key=lambda one: (one.block, one.position or 0, one.launch_id))), tuple(damaged)
+
+    def _read_launches(self) -> Iterator[tuple[Path, Future[LaunchSummary]]]:
+        """Yield the folder of each stored launch and what is read of it: a child decodes the tables of one, another is parsed."""
+        sealed, room = {} if self.headers_only else self.seals, Room()
+
+        def read(directory: Path) -> LaunchSummary:
+            if self.headers_only:
+                return read_header(directory, room)
+            return read_launch(directory, sealed.get(launch_path(directory.name), ()), room)
+
+        with ThreadPoolExecutor(1 if self.headers_only else READERS) as readers:
+            try:
+                directories = filter(is_stored, self._launch_directories())
+                yield from [(directory, readers.submit(read, directory)) for directory in directories]
+            except BaseException:
+                readers.shutdown(wait=False, cancel_futures=True)
+                DECODER.give_up()
+                raise
 
     @cached_property
     def seals(self) -> Seals:

@@ -16,7 +16,7 @@ from fabricbench.lab import lab_support, running_labs
 from support.processes import FABRICBENCH, held_namespaces, marked_processes, new_mark
 from support.tiny_campaign import tiny_campaign
 
-KILLS = 10  # benchmarks/soak.py has thousands
+KILLS = 6  # benchmarks/soak.py has thousands
 LATEST_KILL_SECONDS = 5.0
 GONE_SECONDS = 10.0
 

@@ -6,14 +6,16 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from fabricbench.analysis import analyse
-from fabricbench.analysis.findings import Grade
+from fabricbench.analysis.findings import Grade, Verdict
 from fabricbench.analysis.gaps import find_gaps, mispaired, sessions_of, wide
 from fabricbench.analysis.sides import read_sides
 from fabricbench.record.store import Run
 from support.configured_runs import write_system
+from support.verdict_campaigns import write_campaign
 
 from .conftest import MakeRun, two
 
@@ -140,3 +142,15 @@ def test_a_small_lead_of_two_days_is_in_doubt_and_a_large_one_is_clear(make_run:
     large = analyse([days_of(make_run(two(2.0), "large", blocks=12), [6])]).headline
     assert {effect.grade for effect in large.effects} == {Grade.CLEAR}
     assert not analyse([make_run(two(1.06), "one day", blocks=12)]).headline.in_doubt
+
+
+@pytest.mark.slow
+def test_tables_hold_what_days_differ_by(tmp_path: Path):
+    """Of campaigns without a difference on two days that differ by 5 %, half had a verdict while blocks counted as independent."""
+    for seed in range(6):
+        truth = write_campaign(tmp_path / str(seed), np.random.default_rng(seed), "2 days, 5 %", 12, 1.0)
+        cells = analyse([Run.open(tmp_path / str(seed))]).cells
+        assert {"not enough data"} == {one.verdict.value for one in cells}
+        assert not any(truth.is_wrong(one.verdict, is_trip=one.metric.is_lower_better) for one in cells)
+    write_campaign(tmp_path / "twice", np.random.default_rng(0), "2 days, 2 %", 12, 2.0)
+    assert {one.verdict for one in analyse([Run.open(tmp_path / "twice")]).cells} == {Verdict.B_FASTER}

@@ -107,7 +107,7 @@ def analyse(
     headline, verdicts = write_headline(
         Compared(sides, pairings, cells, curves, ladder, margin, level, confidence, judge)
     )
-    cells = as_on_screen(cells, verdicts)
+    cells = as_on_screen(cells, verdicts, pairings)
     distributions = [one for side in sides for cell in side.cells.values() if (one := distribution(side, cell))]
     material = Material(
         sides,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, isnan
 
 import numpy as np
@@ -36,6 +36,9 @@ from fabricbench.statistics.ratios import Ratios, Rounding, paired_ratios, unpai
 from fabricbench.statistics.skew import find_slow_modes, p_values_of_both, pooled, split_ratio, unseen_share
 
 Floats = NDArray[np.float64]
+
+FEWEST_SESSIONS = 2
+"""Two means tell by how much sessions differ, with one degree of freedom."""
 
 
 def check_levels(margin: float, confidence: float) -> None:
@@ -73,7 +76,9 @@ def compare_all(
         return [], []
     ratios = joined_ratios([_ratios(pairing, _subjects(pairing), confidence) for pairing in pairings])
     met = np.array([met_by(pairing, _keys(subject)) for pairing, subject in subjects])
-    raw, groups = _in_both_groups(subjects, p_values_of(ratios, margin), margin)
+    of_sessions = joined_ratios([_ratios_of_sessions(pairing, _subjects(pairing), confidence) for pairing in pairings])
+    in_groups, groups = _in_both_groups(subjects, p_values_of(ratios, margin), margin)
+    raw, ratios = _larger(in_groups, p_values_of(of_sessions, margin)), _wider(ratios, of_sessions)
     adjusted = adjusted_with_control(raw, np.array([_layer(subject) is Layer.MEMORY for _, subject in subjects]))
     codes = decision_codes(ratios, adjusted, margin, level, met)
     unresolved = is_unresolved(ratios, margin)
@@ -147,6 +152,41 @@ def _ratios(pairing: Pairing, subjects: Sequence[CellKey | CellCurve], confidenc
         for side in (0, 1)
     )
     return unpaired_ratios(log_a, log_b, confidence, rounding=rounding, is_alike=pairing.are_runs)
+
+
+def _ratios_of_sessions(pairing: Pairing, subjects: Sequence[CellKey | CellCurve], confidence: float) -> Ratios:
+    """Return the ratios by the means of sessions, each one value of what sessions differ by; NaN where blocks are of one session.
+
+    Few means agree by chance: they are taken to scatter at least as those of the median comparison do.
+    """
+    if not pairing.has_sessions or not subjects:
+        return paired_ratios(np.full((len(subjects), 1), np.nan), confidence)
+    keys = [_keys(subject) for subject in subjects]
+    means = np.stack(
+        [
+            pairing.session_means(those[0], _log_ratios(pairing, subject))
+            for those, subject in zip(keys, subjects, strict=True)
+        ]
+    )
+    bound = Rounding.joined([rounding_over(pairing, those) for those in keys]).bound
+    found = paired_ratios(means, confidence, rounding=Rounding(0.0, bound), fewest=FEWEST_SESSIONS)
+    if np.isnan(found.log_deviation).all():
+        return found
+    usual = float(np.nanmedian(found.log_deviation))
+    return paired_ratios(means, confidence, rounding=Rounding(usual, bound), fewest=FEWEST_SESSIONS)
+
+
+def _larger(tests: PValues, others: PValues) -> PValues:
+    """Return the larger p-values of two tests that both have to show something; the first ones where there is no second."""
+    pairs = ((getattr(tests, name), getattr(others, name)) for name in PValues.__dataclass_fields__)
+    return PValues(*(np.where(np.isnan(one), one, np.fmax(one, other)) for one, other in pairs))
+
+
+def _wider(ratios: Ratios, others: Ratios) -> Ratios:
+    """Return ratios with intervals that hold those of others, where there are any."""
+    is_known = ~np.isnan(ratios.low)
+    low, high = np.fmin(ratios.low, others.low), np.fmax(ratios.high, others.high)
+    return replace(ratios, low=np.where(is_known, low, np.nan), high=np.where(is_known, high, np.nan))
 
 
 def rounding_over(pairing: Pairing, keys: Sequence[CellKey]) -> Rounding:
@@ -332,7 +372,9 @@ def _comparison(
     found = verdict_of(decision, key.metric, is_unresolved=is_unresolved)
     verdict = withheld(found, thin, pairing, keys)
     is_open = not verdict.is_decided and verdict is not Verdict.EQUIVALENT
-    can_be_settled = is_open and pairing.is_paired and not thin and not unequal and groups is None
+    can_be_settled = (
+        is_open and pairing.is_paired and not pairing.has_sessions and not thin and not unequal and groups is None
+    )
     return Comparison(
         kind="curve" if is_curve else "cell",
         **key.of_any_size,

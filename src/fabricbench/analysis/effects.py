@@ -424,7 +424,8 @@ def _sessions(row: Row, pairing: Pairing) -> tuple[float, ...]:
     if not pairing.is_paired:
         return ()
     log_a, log_b = _replicates(row, pairing)
-    return tuple(map(float, pairing.session_means(row.key, log_b - log_a)))
+    means = pairing.session_means(row.key, log_b - log_a)
+    return tuple(map(float, means[~np.isnan(means)]))
 
 
 def _known_values(row: Row, pairing: Pairing) -> tuple[tuple[float, ...], tuple[float, ...]]:

@@ -100,11 +100,16 @@ def rows_of(compared: Compared) -> tuple[list[Row], list[Effect], ErrorRates]:
     return rows * (len(effects) // max(len(rows), 1)), effects, rates
 
 
-def as_on_screen(cells: Iterable[Comparison], verdicts: Verdicts) -> list[Comparison]:
-    """Return the comparisons, those that are rows of the first screen with the verdict that they have there."""
+def as_on_screen(cells: Iterable[Comparison], verdicts: Verdicts, pairings: Sequence[Pairing]) -> list[Comparison]:
+    """Return the comparisons, those that are rows of the first screen with the verdict that they have there.
+
+    Not where blocks are of several sessions: the screen tells what these show beside its verdict, and a table has no room for that.
+    """
+    graded = {(one.a.name, one.b.name) for one in pairings if one.has_sessions}
     return [
-        one.model_copy(update={"verdict": verdicts.get((one.fabric_a, one.fabric_b, one.key), one.verdict)})
+        one.model_copy(update={"verdict": verdicts.get((*pair, one.key), one.verdict)}) if pair not in graded else one
         for one in cells
+        for pair in [(one.fabric_a, one.fabric_b)]
     ]
 
 
@@ -161,7 +166,8 @@ def _scatter_of_sessions(compared: Compared) -> dict[tuple[str, str, str], float
     for pairing in compared.pairings:
         for subject, keys in subjects_of(pairing).items() if pairing.sessions else ():
             means = [pairing.session_means(key, pairing.log_ratios(key)) for key in keys]
-            scatter = [float(np.std(one, ddof=1)) for one in means if one.size > 1]
+            known = [one[~np.isnan(one)] for one in means]
+            scatter = [float(np.std(one, ddof=1)) for one in known if one.size > 1]
             if scatter:
                 found[pairing.a.name, pairing.b.name, subject] = float(np.median(scatter))
     return found

@@ -137,8 +137,8 @@ amount that is open, or if something speaks against it that no number bounds; an
 launches count by the ratio in each of them, blocks that resemble each other by 1.5 times the range of their ratios, or by 4 times
 that of the middle half of them where that is less, a late switch by what the slower side may have been delayed, a start that died
 as the slowest launch of its side or as two launches, a launch better than its wire allows by what all of its side may be too good.
-Blocks of several sessions (an hour or more apart) count by the ratio of each session as one value, and the intervals of the first
-screen hold what sessions differ by. Within one, intervals take blocks as independent of each other; a clear row of 12 blocks or
+Blocks of several sessions (an hour or more apart) count by the ratio of each session as one value, and intervals and verdicts
+hold what sessions differ by. Within one, intervals take blocks as independent of each other; a clear row of 12 blocks or
 more withstands a correlation of 0.3, unless the blocks exclude so much. Six blocks cannot test that, twelve seldom miss a
 correlation of 0.9, thirty-two one of 0.6.
 """

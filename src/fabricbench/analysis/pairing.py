@@ -110,11 +110,18 @@ class Pairing:
         return found
 
     def session_means(self, key: CellKey, log_ratios: Floats) -> Floats:
-        """Return the mean of each session's log ratios, which follow the shared blocks; a single one where no other is known."""
+        """Return the mean of each session's log ratios, which follow the shared blocks; a single one where no other is known.
+
+        NaN where a session has none.
+        """
         subject = self.a.cells[key].subject
         numbers = [self.sessions.get((block, subject), 0) for block in self.shared_blocks]
-        means = run_means(log_ratios, numbers)
-        return np.asarray(means[~np.isnan(means)], dtype=np.float64)
+        return run_means(log_ratios, numbers)
+
+    @property
+    def has_sessions(self) -> bool:
+        """Whether blocks of several sessions are paired."""
+        return self.is_paired and len(set(self.sessions.values())) > 1
 
     def unit_values(self, key: CellKey) -> tuple[Floats, Floats]:
         """Return the log values of both sides for each of what is independent: of the same several runs each one's mean."""

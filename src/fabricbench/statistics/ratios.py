@@ -129,11 +129,12 @@ def paired_ratios(
     assumption: Assumption = Assumption.NORMAL,
     rounding: Rounding = EXACT,
     fitted: Fitted = NOTHING_FITTED,
+    fewest: int = MINIMUM_LAUNCHES,
 ) -> Ratios:
     """Return the geometric mean of each row's per-block ratios `b / a`, given as logarithms, shape (comparisons, blocks).
 
     `rounding` is that of the log ratios, of all rows or an entry for each; of what was `fitted` to them each effect costs a degree
-    of freedom.
+    of freedom. Rows of fewer than `fewest` values tell nothing (Student's t only).
     """
     rows = np.atleast_2d(np.asarray(log_ratios, dtype=np.float64))
     present = ~np.isnan(rows)
@@ -145,7 +146,8 @@ def paired_ratios(
     bound = np.broadcast_to(np.asarray(rounding.bound, dtype=np.float64), count.shape)
     if assumption is Assumption.SYMMETRIC:
         return _signed_rank_ratios(rows, confidence, count, deviation, bound)
-    return _student(mean, deviation, deviation / np.sqrt(np.maximum(count, 1)), freedom, count, confidence, bound)
+    error = deviation / np.sqrt(np.maximum(count, 1))
+    return _student(mean, deviation, error, freedom, count, confidence, bound, count >= fewest)
 
 
 def unpaired_ratios(

@@ -270,16 +270,14 @@ def unpaired_runs(material: Material) -> Iterator[Caution]:
 
 
 def several_sessions(material: Material) -> Iterator[Caution]:
-    """Blocks of several days: verdicts of tables take them for independent, which only the first screen's grades do not."""
-    sessions = max(
-        (len(set(pairing.sessions.values())) for pairing in material.pairings if pairing.is_paired), default=0
-    )
+    """Blocks of several days: each day is one value of what days differ by."""
+    sessions = max((len(set(one.sessions.values())) for one in material.pairings if one.has_sessions), default=0)
     if sessions > 1 and not any(len(pairing.a.runs) > 1 for pairing in material.pairings):
         text = (
-            f"the blocks are of {sessions} sessions, and verdicts and intervals in tables take them for independent: what the "
-            "sessions differ by is in these ratios; the rows of the first screen are graded by it, and blocks of more days tell it"
+            f"the blocks are of {sessions} sessions: verdicts and intervals hold what sessions differ by, of which each is one "
+            "value, so that few show large differences alone; blocks of more days show smaller ones"
         )
-        yield warn(Severity.WARNING, "sessions", text)
+        yield warn(Severity.NOTE, "sessions", text)
 
 
 def unnamed_differences(material: Material) -> Iterator[Caution]:

@@ -56,7 +56,6 @@ enum class MessageType : std::uint32_t {
   verdict,
   path_state,
   address,
-  next_sequence,
   common_start,
   turn,
   turn_done,
@@ -78,7 +77,7 @@ enum class MessageType : std::uint32_t {
   farm_closed
 };
 template <>
-inline constexpr std::array<std::string_view, 43> names_of<MessageType>{"end of the launch",
+inline constexpr std::array<std::string_view, 42> names_of<MessageType>{"end of the launch",
                                                                         "end heard",
                                                                         "all have heard",
                                                                         "question whether it waits",
@@ -103,7 +102,6 @@ inline constexpr std::array<std::string_view, 43> names_of<MessageType>{"end of 
                                                                         "verdict",
                                                                         "state of a path",
                                                                         "address",
-                                                                        "next sequence",
                                                                         "common start",
                                                                         "turn of a pair",
                                                                         "turn done",

@@ -37,6 +37,7 @@ constexpr double widening = 1.5;
 constexpr std::size_t first_calls = 3;
 constexpr std::int64_t generous = 4;
 constexpr double look_ns = 20e6;
+constexpr double look_share = 0.1;  // of a short cell's time
 constexpr std::size_t most_look_calls = 20;
 
 // Who waits awake sees the start one reading of the clock late at worst; so many are no miss yet.
@@ -249,7 +250,9 @@ void Conductor::direct(CallPhase phase, std::size_t calls, std::int64_t window_n
   take(order);
   slowest_window_ns_ = window_ns;
   if (slowest_.error() != MPI_SUCCESS) check_mpi(slowest_.error(), "a call on some rank");
-  const bool is_late = calls > 0 && slowest_.lateness().front() > static_cast<std::uint64_t>(tolerance_ns_);
+  // Whoever begins a whole lead after the start had the order too late, whatever is usual here.
+  const auto latest = static_cast<std::uint64_t>(std::min(tolerance_ns_, lead_ns_));
+  const bool is_late = calls > 0 && slowest_.lateness().front() > latest;
   if (is_late) lead_ns_ = std::min(2 * lead_ns_, longest_lead * first_lead_ns(task_.team.size()));
 }
 
@@ -368,8 +371,8 @@ void Conductor::measure_loops(bool with_barrier_start) {
 
 /// A short loop first: how long a call takes there.
 double Conductor::look(CallPhase phase, double call_ns) {
-  direct(phase, std::clamp(static_cast<std::size_t>(look_ns / std::max(1.0, call_ns)), first_calls, most_look_calls),
-         0);
+  const double ns = std::min(look_ns, look_share * task_.probe.stopping.maximum_seconds * 1e9);
+  direct(phase, std::clamp(static_cast<std::size_t>(ns / std::max(1.0, call_ns)), first_calls, most_look_calls), 0);
   return time_in_a_row(slowest_);
 }
 

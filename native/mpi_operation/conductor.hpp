@@ -5,6 +5,7 @@
 #include <mpi.h>
 
 #include <functional>
+#include <limits>
 #include <vector>
 
 #include "core/measurement.hpp"
@@ -76,7 +77,7 @@ class Conductor {
   double reading_ns_ = 0;    // one look at the clock
   double most_late_ns_ = 0;  // what bounds the tolerance
   std::int64_t window_ns_ = 0;
-  std::int64_t tolerance_ns_ = 0;
+  std::int64_t tolerance_ns_ = std::numeric_limits<std::int64_t>::max();
   std::int64_t compute_ns_ = 0;
   std::int64_t lead_ns_ = 0;  // from an order to its first call
   bool is_first_order_ = true;

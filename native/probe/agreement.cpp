@@ -96,27 +96,14 @@ std::vector<Endpoint::Member> Agreement::open_paths(PathCache& paths, const std:
   std::vector<Address> addresses;
   for (const Opened& path : opened) addresses.push_back(team_.hear<Address>(path.member->link.peer));
   on([&] {
-    for (std::size_t i = 0; i < opened.size(); ++i) opened[i].endpoint->meet(addresses[i].text);
-  });
-  for (Opened& path : opened) {
-    path.member->endpoint = path.endpoint.get();
-    paths.add(path.key, std::move(path.endpoint));
-  }
-  on([&] {
+    for (std::size_t i = 0; i < opened.size(); ++i) {
+      opened[i].endpoint->meet(addresses[i].text);
+      opened[i].member->endpoint = opened[i].endpoint.get();
+    }
     for (const Endpoint::Member& member : members) maker.check(*member.endpoint);
   });
-  agree_on_sequences(members);
+  for (Opened& path : opened) paths.add(path.key, std::move(path.endpoint));
   return members;
-}
-
-void Agreement::agree_on_sequences(const std::vector<Endpoint::Member>& members) const {
-  for (const Endpoint::Member& member : members) {
-    team_.tell(member.link.peer, NextSequence{.number = member.endpoint->sequence});
-  }
-  for (const Endpoint::Member& member : members) {
-    const auto other = team_.hear<NextSequence>(member.link.peer);
-    member.endpoint->sequence = std::max(member.endpoint->sequence, other.number);
-  }
 }
 
 }  // namespace fabricbench

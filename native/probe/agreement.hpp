@@ -23,10 +23,6 @@ struct AgreedFailure {
 
 /// What one end of a path tells the other. An address is what the layer's other end understands.
 using Address = TextMessage<MessageType::address>;
-struct NextSequence {
-  static constexpr MessageType message_type = MessageType::next_sequence;
-  std::uint32_t number = 0;
-};
 /// Global time at which all ranks of a cell begin.
 struct CommonStart {
   static constexpr MessageType message_type = MessageType::common_start;
@@ -58,8 +54,7 @@ class Agreement {
   std::int64_t common_start(std::int64_t now_ns) const;
 
   /// The paths of these links, each known by the key of its place: those that both ends still have, and the others
-  /// opened anew. Each with the sequence that the end which is further on goes on from. Where any end cannot be opened,
-  /// none of the new ones is kept.
+  /// opened anew. Where any end cannot be opened or is refused, none of the new ones is kept.
   std::vector<Endpoint::Member> open_paths(PathCache& paths, const std::vector<Link>& links,
                                            const std::vector<PathCache::Key>& keys, const PathMaker& maker) const;
 
@@ -70,7 +65,6 @@ class Agreement {
   Verdict learn_of_all(Verdict own) const;
   /// Keep what both ends have open, and go to a new generation of what they have not.
   void compare_states(PathCache& paths, const std::vector<Link>& links, const std::vector<PathCache::Key>& keys) const;
-  void agree_on_sequences(const std::vector<Endpoint::Member>& members) const;
 
   const CellTeam& team_;
   std::string host_;

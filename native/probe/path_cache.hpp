@@ -31,23 +31,31 @@ class PathCache {
     friend auto operator<=>(const Key&, const Key&) = default;
   };
 
-  /// What one end tells the other before they use a path: it is used again where both have it.
+  /// What one end tells the other before they use a path: it is used again where both have it, and its messages are
+  /// numbered on from the end that is further.
   struct State {
     static constexpr MessageType message_type = MessageType::path_state;
     bool is_open = false;
     std::uint32_t generation = 0;
+    std::uint32_t sequence = 0;
 
     friend bool operator==(const State&, const State&) = default;
   };
 
   State state(const Key& key) const {
     const auto found = generations_.find(key);
-    return {.is_open = open_.contains(key), .generation = found == generations_.end() ? 0 : found->second};
+    const Endpoint* end = find(key);
+    return {.is_open = end != nullptr,
+            .generation = found == generations_.end() ? 0 : found->second,
+            .sequence = end != nullptr ? end->sequence : 0};
   }
   /// Keep the path open if both ends have the same one; else close it and go to a generation that is new to both.
   void agree(const Key& key, State other) {
     const State own = state(key);
-    if (own.is_open && own == other) return;
+    if (own.is_open && other.is_open && own.generation == other.generation) {
+      find(key)->sequence = std::max(own.sequence, other.sequence);
+      return;
+    }
     if (own.is_open) close(key);
     std::uint32_t& generation = generations_[key];
     generation = std::max(generation, other.generation + (other.is_open ? 1 : 0));

@@ -86,15 +86,11 @@ Verdict sample() {
 }
 template <>
 PathCache::State sample() {
-  return {.is_open = true, .generation = 4};
+  return {.is_open = true, .generation = 4, .sequence = 99};
 }
 template <>
 Address sample() {
   return {std::string("127.0.0.1:40000\0\xff", 17)};
-}
-template <>
-NextSequence sample() {
-  return {.number = 99};
 }
 template <>
 CommonStart sample() {
@@ -197,9 +193,9 @@ struct MessageList {
 using Messages =
     MessageList<EndNotice, EndHeard, EndOver, Asked, Waits, Gathered, Beginning, RankInfo, HostsOfRanks, ClockIdentity,
                 ClockModel, ClockCheck, Measure, Congest, CheckClocks, Finish, Begun, Stop, CellMerge, SendParts,
-                CellParts, Whether, Verdict, PathCache::State, Address, NextSequence, CommonStart, Turn, TurnDone,
-                TurnsOver, RoundOrder, TurnOrder, StreamEnd, FloodTally, ClockBound, Stamps, CallOrder, Exposures,
-                farm::FarmJob, farm::FarmResult, farm::FarmAlive, farm::FarmOver, farm::FarmClosed>;
+                CellParts, Whether, Verdict, PathCache::State, Address, CommonStart, Turn, TurnDone, TurnsOver,
+                RoundOrder, TurnOrder, StreamEnd, FloodTally, ClockBound, Stamps, CallOrder, Exposures, farm::FarmJob,
+                farm::FarmResult, farm::FarmAlive, farm::FarmOver, farm::FarmClosed>;
 
 /// Those that are whole at more than one length: a text is shorter, a list has fewer of its values.
 template <class M>

@@ -138,8 +138,8 @@ TEST_F(TwoAgree, APathThatOneEndHasClosedIsOpenedAnewByBothAndNoOther) {
   opened_.clear();
   open(maker());
   EXPECT_EQ(opened_, (std::vector<std::uint32_t>{1}));
-  EXPECT_EQ(paths_.state(keys_[0]), (PathCache::State{.is_open = true, .generation = 0}));
-  EXPECT_EQ(paths_.state(keys_[1]), (PathCache::State{.is_open = true, .generation = 1}));
+  EXPECT_EQ(paths_.state(keys_[0]), (PathCache::State{.is_open = true, .generation = 0, .sequence = 1}));
+  EXPECT_EQ(paths_.state(keys_[1]), (PathCache::State{.is_open = true, .generation = 1, .sequence = 1}));
 }
 
 TEST_F(TwoAgree, WhereOneEndCannotBeOpenedAllKnowAndNoneIsKept) {

@@ -139,7 +139,7 @@ Conductor::Conductor(MPI_Comm communicator, Task& task, Take take, int threads)
       take_(std::move(take)),
       waiting_(has_own_processors(communicator, threads) ? Waiting::spin : Waiting::sleep),
       reading_ns_(mean_reading_ns()),
-      lead_ns_(least_lead_ns + lead_per_member_ns * static_cast<std::int64_t>(task.team.size())) {}
+      lead_ns_(first_lead_ns(task.team.size())) {}
 
 Outcome Conductor::run(Also also) {
   if (task_.team.member() == 0) return lead(also);

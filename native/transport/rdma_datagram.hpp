@@ -220,7 +220,8 @@ class RdmaDatagramDevice : public InterfaceTraffic {
   template <Receive way>
   using Path = RdmaDatagram<way>;
 
-  explicit RdmaDatagramDevice(const Attachment& attachment) : adapter_(Adapter::open(attachment)) {
+  explicit RdmaDatagramDevice(const Attachment& attachment)
+      : attachment_(attachment), adapter_(Adapter::open(attachment)) {
     adapter_->need_datagrams();
   }
   MessageBuffer allocate(std::size_t bytes, MemoryKind kind) { return adapter_->allocate(bytes, kind); }
@@ -228,18 +229,18 @@ class RdmaDatagramDevice : public InterfaceTraffic {
   void refuse_failed() { adapter_->refuse_failed(); }
   template <Receive way>
   Path<way> open(const Site& site, const PlanProbe& probe) {
-    return Path<way>(std::make_unique<DatagramEnd>(adapter_, site, rdma_parameters(probe), receive_slots(paths_++)));
+    return Path<way>(std::make_unique<DatagramEnd>(adapter_, site, rdma_parameters(probe), receive_slots(site)));
   }
 
  private:
-  /// Room for a burst while the receiver does not run, less for each where there are many paths.
-  static std::size_t receive_slots(std::size_t paths) {
+  /// Room for a burst while the receiver does not run, less for each where there may be many paths.
+  std::size_t receive_slots(const Site& site) const {
     constexpr std::size_t of_all = 4096;
-    return std::clamp<std::size_t>(of_all / (paths + 1), 64, 512);
+    return std::clamp<std::size_t>(part_of_path(of_all, attachment_, site), 64, 512);
   }
 
+  Attachment attachment_;
   std::shared_ptr<Adapter> adapter_;
-  std::size_t paths_ = 0;
 };
 
 static_assert(Device<RdmaDatagramDevice>);

@@ -71,7 +71,7 @@ class DatagramEnd {
     request.segments = &segment;
     request.segment_count = 1;
     request.operation = verbs::Operation::send;
-    if (sent_ % told_each == 0) request.flags = verbs::send_signaled;
+    if (sent_ % signal_interval == 0) request.flags = verbs::send_signaled;
     if (message.size() <= pair_.inline_bytes()) request.flags |= verbs::send_inline;
     request.datagram = {.to = way_, .queue_pair = peer_number_, .key = datagram_key};
     pair_.post(request);
@@ -98,7 +98,7 @@ class DatagramEnd {
  private:
   static constexpr std::size_t route_bytes = 40;  // before each message, whether it came with a route (GRH) or not
   static constexpr std::size_t send_slots = 128;
-  static constexpr std::size_t told_each = 32;
+  static constexpr std::size_t signal_interval = 32;
 
   std::size_t receive_slots() const { return memory_.size() / slot_bytes_ - send_slots; }
   std::byte* slot_at(std::size_t slot) { return memory_.data() + slot * slot_bytes_; }

@@ -3,11 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "base/clock.hpp"
 #include "base/failure.hpp"
 #include "core/control_transport.hpp"
+#include "task_of_two.hpp"
 
 namespace fabricbench {
 namespace {
@@ -73,6 +75,30 @@ TEST(Conductor, GivesATreeOfRanksTimeForEachStepAndNotForEachRank) {
   EXPECT_GE(first_lead_ns_of(1'000), 5 * millisecond);
   EXPECT_LT(first_lead_ns_of(1'000), 25 * millisecond);
   EXPECT_LT(first_lead_ns_of(10'000), 50 * millisecond);
+}
+
+TEST(Conductor, KeepsWhatTheSlowestRankTookOnTheFirstRankAlone) {
+  constexpr std::size_t calls = 40;
+  TaskOfTwo two;
+  two.probe.pattern = Pattern::barrier;
+  two.probe.warmup_samples = 5;
+  two.probe.stopping = {.minimum_samples = calls, .maximum_samples = calls, .maximum_seconds = 10};
+  two.samples.prepare(5, calls, false);
+  const bool is_first = two.team.member() == 0;
+  std::size_t taken = 0;
+  const auto take = [&](const CallOrder& order, CallTimes& times) {
+    for (std::uint32_t i = 0; i < order.calls; ++i) {
+      const bool is_measured = order.phase == CallPhase::measured;
+      const std::int64_t late_ns = is_measured && !is_first && taken++ == 7 ? 1'000 * millisecond : 0;
+      times.note(i, is_first ? 5'000 : 9'000, late_ns, MPI_SUCCESS);
+    }
+  };
+  Conductor(MPI_COMM_WORLD, two.task, take).run({});
+  EXPECT_EQ(two.samples.warmup.size(), is_first ? 5U : 0U);
+  EXPECT_EQ(two.samples.measured.size(), is_first ? calls : 0U);
+  EXPECT_EQ(std::ranges::count(two.samples.measured.ticks(), 9'000U), is_first ? std::ptrdiff_t{calls} : 0);
+  EXPECT_EQ(two.findings.missed, is_first ? std::vector<std::uint32_t>{7} : std::vector<std::uint32_t>{});
+  two.team.discard_leftovers();
 }
 
 }  // namespace

@@ -211,6 +211,17 @@ TEST_F(OverVerbs, AQueuePairThatIsRefusedIsBlamedOnTheDepthOnlyWhereTooMuchMayHa
   EXPECT_NE(refusal(ENOSYS).find("Function not implemented"), std::string::npos) << refusal(ENOSYS);
 }
 
+TEST_F(OverVerbs, APathThatHasEndedLeavesNoRoomForMessagesBehind) {
+  Completions completions(adapter());
+  Completions::FlowHandle handle = completions.add_flow(500, 500);
+  Flow& flow = *handle;  // where it is while the device lives
+  EXPECT_GT(flow.sends.places.capacity(), 500U);
+  handle.reset();
+  EXPECT_EQ(flow.sends.places.capacity(), 1U);
+  EXPECT_EQ(flow.receives.places.capacity(), 1U);
+  EXPECT_EQ(flow.sends.place_of(77), -1) << "a late completion is nobody's";
+}
+
 TEST_F(OverVerbs, AnAdapterThatCanLessInlineHasNoAtomicsAndDoesNotResizeCarriesMessagesAllTheSame) {
   ledger().abilities = {.inline_bytes = 48, .has_atomics = false, .resizes = false};
   for (const std::size_t bytes : {std::size_t{1}, std::size_t{48}, std::size_t{64}, message_bytes}) {

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cctype>
 #include <charconv>
 #include <cstdlib>
@@ -18,8 +19,9 @@ namespace {
 
 struct ProcessFacts {
   std::string name;
-  std::uint64_t ticks = 0;  // of clock, in user and kernel
-  int processor = 0;        // that it ran on last
+  std::uint64_t ticks = 0;        // of clock, in user and kernel
+  std::uint64_t start_ticks = 0;  // after boot: with the number it tells processes apart
+  int processor = 0;              // that it ran on last
   int policy = 0;
 };
 
@@ -38,12 +40,14 @@ std::optional<ProcessFacts> read_process(int process) {
   constexpr int state = 3;
   constexpr int user_ticks = 14;
   constexpr int kernel_ticks = 15;
+  constexpr int start_ticks = 22;
   constexpr int last_processor = 39;
   constexpr int scheduling_policy = 41;
   std::istringstream fields(text.substr(close + 1));
   std::string field;
   for (int number = state; number <= scheduling_policy && fields >> field; ++number) {
     if (number == user_ticks || number == kernel_ticks) facts.ticks += std::strtoull(field.c_str(), nullptr, 10);
+    if (number == start_ticks) facts.start_ticks = std::strtoull(field.c_str(), nullptr, 10);
     if (number == last_processor) facts.processor = std::atoi(field.c_str());
     if (number == scheduling_policy) facts.policy = std::atoi(field.c_str());
   }
@@ -67,7 +71,9 @@ void for_each_other_process(Use use) {
 }  // namespace
 
 OtherProcesses::OtherProcesses() : begin_ns_(KernelClock::now()) {
-  for_each_other_process([this](int process, const ProcessFacts& facts) { ticks_[process] = facts.ticks; });
+  for_each_other_process([this](int process, const ProcessFacts& facts) {
+    begin_[process] = {.ticks = facts.ticks, .start_ticks = facts.start_ticks};
+  });
 }
 
 std::optional<ProcessorUse> OtherProcesses::busiest() const {
@@ -80,8 +86,10 @@ std::optional<ProcessorUse> OtherProcesses::busiest() const {
   std::optional<ProcessorUse> found;
   for_each_other_process([&](int process, const ProcessFacts& facts) {
     if (facts.processor < 0 || facts.processor >= CPU_SETSIZE || !CPU_ISSET(facts.processor, &allowed)) return;
-    const auto before = ticks_.find(process);
-    const std::uint64_t used = facts.ticks - (before == ticks_.end() ? 0 : before->second);
+    // A number may be another process's by now, whose ticks are all new.
+    const auto before = begin_.find(process);
+    const bool is_same = before != begin_.end() && before->second.start_ticks == facts.start_ticks;
+    const std::uint64_t used = facts.ticks - (is_same ? std::min(before->second.ticks, facts.ticks) : 0);
     const double share = static_cast<double>(used) / ticks_of_all;
     if (share < least_share || (found && share <= found->share)) return;
     found = {

@@ -27,7 +27,13 @@ class OtherProcesses {
   std::optional<ProcessorUse> busiest() const;
 
  private:
-  std::map<int, std::uint64_t> ticks_;  // by process
+  /// What a process had used, and when it had begun.
+  struct Beginning {
+    std::uint64_t ticks = 0;
+    std::uint64_t start_ticks = 0;
+  };
+
+  std::map<int, Beginning> begin_;  // by process
   std::uint64_t begin_ns_ = 0;
 };
 

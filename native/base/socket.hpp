@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -28,6 +29,9 @@ class Descriptor {
   }
 
   int get() const { return number_; }
+  /// Close it now: 0, or the errno. What was written may not lie on the disk before: a file system over a network tells
+  /// of one that is full only here.
+  int close_now() { return number_ < 0 || close(std::exchange(number_, -1)) == 0 ? 0 : errno; }
 
  private:
   int number_ = -1;

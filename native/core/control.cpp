@@ -205,9 +205,9 @@ std::optional<int> Control::who_has_sent(int tag) const {
 }
 
 /// That of one rank while another waits for it.
-class Control::Silence {
+class Control::PeerTimeout {
  public:
-  Silence(const Control& control, int of, double patience_seconds)
+  PeerTimeout(const Control& control, int of, double patience_seconds)
       : control_(control),
         of_(of),
         answer_seconds_(std::min(longest_answer_seconds, patience_seconds * share_for_answer)),
@@ -258,12 +258,12 @@ class Control::Silence {
 
 std::string Control::wait_for(int from, int tag, std::optional<double> patience_seconds) const {
   Pause pause;
-  std::optional<Silence> silence;
+  std::optional<PeerTimeout> timeout;
   for (;;) {
     if (auto message = try_receive(from, tag)) return *std::move(message);
-    if (patience_seconds && !silence) silence.emplace(*this, from, *patience_seconds);
-    transport_->wait(pause, silence ? std::optional(silence->next_ns()) : std::nullopt);
-    if (silence) silence->look();
+    if (patience_seconds && !timeout) timeout.emplace(*this, from, *patience_seconds);
+    transport_->wait(pause, timeout ? std::optional(timeout->next_ns()) : std::nullopt);
+    if (timeout) timeout->look();
   }
 }
 

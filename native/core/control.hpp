@@ -183,8 +183,8 @@ class Control {
   void finish_or_set_aside(MPI_Request request, std::shared_ptr<std::string> text) const;
   std::string wait_for(int from, int tag, std::optional<double> patience_seconds) const;
   double seconds_since(std::uint64_t begin_ns) const;
-  class Silence;
-  friend class Silence;
+  class PeerTimeout;
+  friend class PeerTimeout;
 
   /// How far the news that a rank ends the launch has come.
   struct Ending {

@@ -150,7 +150,6 @@ class RankCounters {
   }
 
   struct Reading {
-    std::uint64_t at_ns = 0;
     Counts counts;
     HardwareEvents::Readings events;
   };

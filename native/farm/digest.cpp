@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 #include <cstring>
 #include <vector>
 
@@ -93,6 +94,7 @@ FileDigest digest_of_file(const std::string& path) {
   FileDigest found;
   for (;;) {
     const ssize_t taken = read(file.get(), bytes.data(), bytes.size());
+    if (taken < 0 && errno == EINTR) continue;
     if (taken < 0) fail_with_errno("read(" + path + ")", "it must be a file that can be read");
     if (taken == 0) break;
     digest.add(std::span(bytes).first(static_cast<std::size_t>(taken)));

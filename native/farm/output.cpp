@@ -39,6 +39,7 @@ std::uint64_t OutputFile::read(std::string* kept, const std::function<void()>& m
   for (;;) {
     meanwhile();
     const ssize_t taken = ::read(file_.get(), bytes.data(), bytes.size());
+    if (taken < 0 && errno == EINTR) continue;
     if (taken < 0) fail_with_errno("its output: read(" + path_ + ")", hint);
     if (taken == 0) return digest.value();
     const std::span<const std::byte> piece = std::span(bytes).first(static_cast<std::size_t>(taken));

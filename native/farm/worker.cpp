@@ -194,18 +194,23 @@ void Worker::write(Staging& staging, std::span<const std::byte> bytes) {
     const ssize_t written = ::write(staging.file.get(), bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) {
-      const std::string why = staging.folder + "/" + staging.job.name + ": " + std::strerror(errno);
-      const std::uint64_t id = staging.job.id;
-      remove_folder(staging.folder);
-      staging_.erase(id);
-      return refuse(id, ended::node, why);
+      const int error = errno;
+      const Staging refused = std::move(staging);
+      staging_.erase(refused.job.id);
+      return refuse_unwritten(refused, error);
     }
     bytes = bytes.subspan(static_cast<std::size_t>(written));
   }
 }
 
+/// An input that is not whole on this node's disk.
+void Worker::refuse_unwritten(const Staging& staging, int error) {
+  remove_folder(staging.folder);
+  refuse(staging.job.id, ended::node, staging.folder + "/" + staging.job.name + ": " + std::strerror(error));
+}
+
 void Worker::finish(Staging& staging, const Piece& piece) {
-  staging.file = Descriptor();
+  if (const int error = staging.file.close_now(); error != 0) return refuse_unwritten(staging, error);
   const std::uint64_t digest = staging.digest.value();
   if (piece.is_broken != 0 || digest != piece.digest) {
     remove_folder(staging.folder);

@@ -63,6 +63,7 @@ class Worker {
   /// Make the input's file, closed again after its last piece; false where the attempt has been refused.
   bool open(Staging& staging);
   void write(Staging& staging, std::span<const std::byte> bytes);
+  void refuse_unwritten(const Staging& staging, int error);
   void finish(Staging& staging, const Piece& piece);
   void start_next();
   void tell_of(const Ready& ready, const JobEnd& end);

@@ -105,7 +105,7 @@ void CollectiveMemory::make_grid() {
   operands_.communicator = grid_;
 }
 
-CollectiveMemory::~CollectiveMemory() {
+void CollectiveMemory::free_grid() {
   if (grid_ != MPI_COMM_NULL) MPI_Comm_free(&grid_);
 }
 

@@ -99,12 +99,13 @@ class CollectiveMemory {
 
   /// A Failure where the call cannot carry such messages.
   CollectiveMemory(MPI_Comm communicator, const Task& task, CollectiveKind kind, Sizes sizes, bool is_displaced);
-  ~CollectiveMemory();
   CollectiveMemory(const CollectiveMemory&) = delete;
   CollectiveMemory& operator=(const CollectiveMemory&) = delete;
 
   /// Collective: the calls will be of a periodic grid of the ranks.
   void make_grid();
+  /// Collective as well; nothing where there is none.
+  void free_grid();
 
   /// They stay where they are.
   const Operands& operands() const { return operands_; }

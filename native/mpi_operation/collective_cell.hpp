@@ -209,6 +209,11 @@ class CollectiveCell : public PreparedOperation {
     return outcome;
   }
 
+  void close() override {
+    persistent_.reset();  // its calls are of the grid
+    memory_.free_grid();
+  }
+
  private:
   Outcome run_mode() {
     const Operands& operands = memory_.operands();

@@ -140,7 +140,7 @@ Conductor::Conductor(MPI_Comm communicator, Task& task, Take take, int threads)
       take_(std::move(take)),
       waiting_(has_own_processors(communicator, threads) ? Waiting::spin : Waiting::sleep),
       reading_ns_(mean_reading_ns()),
-      lead_ns_(least_lead_ns + lead_per_member_ns * static_cast<std::int64_t>(task.team.size())) {}
+      lead_ns_(first_lead_ns(task.team.size())) {}
 
 Outcome Conductor::run(Also also) {
   if (task_.team.member() == 0) return lead(also);
@@ -270,17 +270,19 @@ void Conductor::take(const CallOrder& order) {
   join(own);
   if (order.phase == CallPhase::barrier_start) average(own);
   if (own.error() != MPI_SUCCESS) check_mpi(own.error(), name_of(task_.probe.pattern).data());
-  keep(order, own);
+  keep(order);
 }
 
-void Conductor::keep(const CallOrder& order, const CallTimes& own) {
+/// A call lasts as long as on its slowest rank, which the first rank knows: no other has it to report.
+void Conductor::keep(const CallOrder& order) {
   if (order.phase != CallPhase::warmup && order.phase != CallPhase::measured) return;
+  if (task_.team.member() != 0 || slowest_.error() != MPI_SUCCESS) return;
   const bool is_measured = order.phase == CallPhase::measured;
   Series& series = is_measured ? task_.samples.measured : task_.samples.warmup;
   for (std::size_t i = 0; i < order.calls; ++i) {
-    const bool is_missed = own.lateness()[i] > static_cast<std::uint64_t>(order.tolerance_ns);
+    const bool is_missed = slowest_.lateness()[i] > static_cast<std::uint64_t>(order.tolerance_ns);
     if (is_missed && is_measured) task_.findings.missed.push_back(static_cast<std::uint32_t>(series.size()));
-    series.push(own.times()[i]);
+    series.push(slowest_.times()[i]);
   }
 }
 

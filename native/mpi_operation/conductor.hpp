@@ -55,7 +55,7 @@ class Conductor {
   /// Order a batch, take part in it, and join what all ranks have.
   void direct(CallPhase phase, std::size_t calls, std::int64_t window_ns);
   void take(const CallOrder& order);
-  void keep(const CallOrder& order, const CallTimes& own);
+  void keep(const CallOrder& order);
   void join(CallTimes& own);
   void average(const CallTimes& own);
   template <class Value>

@@ -48,7 +48,7 @@ class PreparedOperation {
   virtual void open() {}
   /// The untimed calls with known contents before the timing; counts what is right and what is not.
   virtual void verify() = 0;
-  /// Measure. Samples are nanoseconds on every rank.
+  /// Measure. Samples are nanoseconds, on the first rank.
   virtual Outcome run() = 0;
   /// Collective: free what can only be freed together, once all ranks have left `run`, however it ended.
   virtual void close() {}

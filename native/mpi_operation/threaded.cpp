@@ -22,14 +22,14 @@ class ThreadPath {
         receive_(task.allocate(task.probe.message_bytes)),
         count_(static_cast<int>(task.probe.message_bytes)),
         peer_(task.team.member() == 0 ? 1 : 0) {}
-  ~ThreadPath() {
-    if (communicator_ != MPI_COMM_NULL) MPI_Comm_free(&communicator_);
-  }
   ThreadPath(const ThreadPath&) = delete;
   ThreadPath& operator=(const ThreadPath&) = delete;
 
   /// Collective.
   void open(MPI_Comm communicator) { check_mpi(MPI_Comm_dup(communicator, &communicator_), "MPI_Comm_dup"); }
+  void close() {
+    if (communicator_ != MPI_COMM_NULL) MPI_Comm_free(&communicator_);
+  }
 
   std::span<std::byte> sent() { return send_.span(); }
   std::span<std::byte> received() { return receive_.span(); }
@@ -109,6 +109,10 @@ class ThreadedCell : public PreparedOperation {
     Outcome outcome = conductor.run({});
     outcome.bytes_per_sample = 2 * paths_.size() * task_.probe.message_bytes;
     return outcome;
+  }
+
+  void close() override {
+    for (const auto& path : paths_) path->close();
   }
 
  private:

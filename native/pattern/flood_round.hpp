@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -225,7 +226,17 @@ struct FloodTally {
 template <PeerTransport T>
 class FloodTallies {
  public:
-  FloodTallies(std::span<LinkOver<T>> links, const CellTeam& team) : links_(links), team_(team) {}
+  FloodTallies(std::span<LinkOver<T>> links, const CellTeam& team)
+      : links_(links), team_(team), awaited_before_(links.size()) {
+    std::map<std::size_t, std::size_t> last_of_peers;
+    for (std::size_t i = 0; i < links.size(); ++i) {
+      if (links[i].link.receives) last_of_peers[links[i].link.peer] = i + 1;
+    }
+    for (std::size_t i = 0; i < links.size(); ++i) {
+      const auto last = last_of_peers.find(links[i].link.peer);
+      if (last != last_of_peers.end()) awaited_before_[i] = last->second;
+    }
+  }
   ~FloodTallies() {
     if (has_ended_well_) return;
     for (const LinkOver<T>& link : links_) team_.send(link.link.peer, FloodTally{});
@@ -245,12 +256,9 @@ class FloodTallies {
   /// Look whether the launch has ended, or a peer has failed of which no tally is awaited: those of the links from
   /// `heard` on are.
   void look_for_failed(std::size_t heard) const {
-    for (const LinkOver<T>& link : links_) {
-      const auto is_awaited = [&](const LinkOver<T>& other) {
-        return other.link.receives && other.link.peer == link.link.peer;
-      };
-      if (std::ranges::any_of(links_.subspan(heard), is_awaited)) continue;
-      const auto told = team_.try_receive<FloodTally>(link.link.peer);
+    for (std::size_t i = 0; i < links_.size(); ++i) {
+      if (awaited_before_[i] > heard) continue;
+      const auto told = team_.try_receive<FloodTally>(links_[i].link.peer);
       if (told && told->has_failed) throw_peer_failed();
     }
   }
@@ -286,6 +294,8 @@ class FloodTallies {
 
   std::span<LinkOver<T>> links_;
   const CellTeam& team_;
+  // Of each link: before which number of tallies heard one of its peer is awaited. Looked at while it is measured.
+  std::vector<std::size_t> awaited_before_;
   std::size_t told_ = 0;
   bool has_ended_well_ = false;
 };

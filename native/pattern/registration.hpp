@@ -23,7 +23,7 @@ class RegistrationOver {
       task_.team.template receive<RoundOrder>(leader);
       return {};
     }
-    const Dismissal dismissal(task_.team);
+    const FollowerRelease release(task_.team);
     return take_local_batches<Clock>(task_, 0, [this](std::size_t operations) {
       for (std::size_t i = 0; i < operations; ++i) path_.register_once(memory_.span());
     });

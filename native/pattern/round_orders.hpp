@@ -31,12 +31,12 @@ struct RoundOrder {
 };
 
 /// Lets the follower go when the leader is done, however it ends: else a failing leader would leave it waiting.
-class Dismissal {
+class FollowerRelease {
  public:
-  explicit Dismissal(const CellTeam& team) : team_(team) {}
-  ~Dismissal() { team_.send(follower, RoundOrder{}); }
-  Dismissal(const Dismissal&) = delete;
-  Dismissal& operator=(const Dismissal&) = delete;
+  explicit FollowerRelease(const CellTeam& team) : team_(team) {}
+  ~FollowerRelease() { team_.send(follower, RoundOrder{}); }
+  FollowerRelease(const FollowerRelease&) = delete;
+  FollowerRelease& operator=(const FollowerRelease&) = delete;
 
  private:
   const CellTeam& team_;
@@ -106,7 +106,7 @@ Outcome lead_phase(Rounds& rounds, Task& task, const Stopping& stopping, Series&
 /// Both phases, on the rank that keeps the time.
 template <class Clock, class Rounds>
 Outcome lead_phases(Rounds& rounds, Task& task) {
-  const Dismissal dismissal(task.team);
+  const FollowerRelease release(task.team);
   double seconds_per_sample = 0;
   Stopping warmup = task.probe.stopping;
   warmup.minimum_samples = warmup.maximum_samples = task.probe.warmup_samples;

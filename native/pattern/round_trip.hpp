@@ -351,7 +351,7 @@ class Verification {
   void lead() {
     const std::size_t wanted = task_.probe.verify_messages;
     task_.team.send(follower, rounds_.order(wanted));
-    const Dismissal dismissal(task_.team);
+    const FollowerRelease release(task_.team);
     while (tries_ < wanted && !is_silent()) try_once();
     // What was lost at first, one order each: who follows an order waits for its last message, and most cells need no
     // more.

@@ -254,18 +254,20 @@ class Turns<T> {
       links_[i].path->send(buffers_.out(i));
       ++counters_.sent;
     }
-    bool is_complete = true;
+    const std::uint64_t lost_before = counters_.lost;
+    has_waited_in_vain_ = false;
     for (std::size_t i = 0; i < links_.size(); ++i) {
-      if (links_[i].link.receives && !receive(i)) is_complete = false;
+      if (links_[i].link.receives) receive(i);
     }
     ++turn_;
-    in_row_ = is_complete ? 0 : in_row_ + 1;
+    in_row_ = has_waited_in_vain_ ? in_row_ + 1 : 0;
     if (in_row_ >= most_in_row) [[unlikely]]
       give_up();
-    return is_complete;
+    return counters_.lost == lost_before;
   }
 
  private:
+  // Of turns that waited for a message until the bound; what a burst of losses costs that ends earlier is no time.
   static constexpr unsigned most_in_row = 20;
 
   struct State {
@@ -273,9 +275,15 @@ class Turns<T> {
     std::uint32_t newest = 0;  // one more than the newest turn that came
   };
 
-  bool receive(std::size_t link) {
+  /// Take the turn's message of a link, or count it as lost: in vain where none came within the bound. One of a later
+  /// turn ends the wait for those before it, of which none is waited for any more.
+  void receive(std::size_t link) {
     State& state = states_[link];
-    if (state.newest > turn_) return true;  // came while we waited for an earlier one
+    if (state.newest > turn_) [[unlikely]] {
+      const bool has_come_before = state.newest == turn_ + 1;
+      counters_.lost += has_come_before ? 0 : 1;
+      return;
+    }
     while (links_[link].path->receive(buffers_.in(link))) {
       const DatagramHeader header = read_header(buffers_.in(link));
       const std::uint32_t turn = header.sequence - state.base;
@@ -287,11 +295,14 @@ class Turns<T> {
       }
       state.newest = turn + 1;
       if (turn == turn_) [[likely]]
-        return true;
-      if (turn > turn_) break;  // the one we wait for was overtaken
+        return;
+      if (turn > turn_) {  // the one we wait for was overtaken
+        ++counters_.lost;
+        return;
+      }
     }
     ++counters_.lost;
-    return false;
+    has_waited_in_vain_ = true;
   }
 
   [[noreturn]] void give_up() const {
@@ -305,6 +316,7 @@ class Turns<T> {
   std::vector<State> states_;
   std::uint32_t turn_ = 0;
   unsigned in_row_ = 0;
+  bool has_waited_in_vain_ = false;  // of the turn under way
   Counters counters_;
 };
 

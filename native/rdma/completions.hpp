@@ -31,13 +31,20 @@ struct RequestTally {
   std::vector<int> places;
 
   void make_room(std::size_t most) { places.assign(std::bit_ceil(most + 1), -1); }
+  /// No message has a place any more.
+  void give_up_room() {
+    places.resize(1);
+    places.front() = -1;
+    places.shrink_to_fit();
+  }
   int& place_of(std::uint64_t number) { return places[number & (places.size() - 1)]; }
   bool has_done(std::uint64_t number) const { return done >= number; }
   std::uint64_t under_way() const { return posted - done; }
   bool is_over() const { return std::max(done, ended) == posted; }
 };
 
-/// What a path has under way. It stays where it is while its device lives: a late completion may still name it.
+/// What a path has under way. It stays where it is while its device lives, for a late completion may still name it; the
+/// room for its messages goes with its path.
 struct Flow {
   std::uint64_t id = 0;
   RequestTally sends;
@@ -56,8 +63,8 @@ class Completions {
     Completions* owner = nullptr;
 
     void operator()(Flow* flow) const {
-      std::ranges::fill(flow->sends.places, -1);
-      std::ranges::fill(flow->receives.places, -1);
+      flow->sends.give_up_room();
+      flow->receives.give_up_room();
       --owner->living_;
     }
   };

@@ -150,17 +150,17 @@ void ConnectionEnd::ask_over_stream() {
 }
 
 void ConnectionEnd::wait_for_room() {
-  Vigil vigil(*this);
+  WaitTimer timer(*this);
   while (flow_->sends.under_way() >= most_sends_) {
     completions_->take_sends();
     if (flow_->sends.under_way() < most_sends_) return;
     refuse_failed();
     sched_yield();
-    vigil.look();
+    timer.look();
   }
 }
 
-void ConnectionEnd::Vigil::look() {
+void ConnectionEnd::WaitTimer::look() {
   constexpr std::uint64_t ask_after_ns = 400'000'000;
   const std::uint64_t now = KernelClock::now();
   if (begin_ == 0) begin_ = asked_ = now;

@@ -87,9 +87,9 @@ class ConnectionEnd {
   void end();
 
   /// How long a wait has lasted, looked at now and then.
-  class Vigil {
+  class WaitTimer {
    public:
-    explicit Vigil(ConnectionEnd& connection) : connection_(connection) {}
+    explicit WaitTimer(ConnectionEnd& connection) : connection_(connection) {}
     void look();
 
    private:
@@ -103,7 +103,7 @@ class ConnectionEnd {
   template <Receive mode, class IsDone, class Take, class Look>
   void wait(CompletionQueue& queue, IsDone is_done, Take take, Look look) {
     if (is_done()) return;
-    Vigil vigil(*this);
+    WaitTimer timer(*this);
     // Who sleeps is woken by completions of other paths too: their number says nothing of the time.
     constexpr unsigned polls_per_look = mode == Receive::blocking ? 8 : 256;
     for (unsigned polls = 1;; ++polls) {
@@ -121,11 +121,11 @@ class ConnectionEnd {
         }
         if (is_done()) return;
         refuse_failed();
-        if (!queue.sleep()) vigil.look();
+        if (!queue.sleep()) timer.look();
       } else {
         if (yields_) sched_yield();
       }
-      if (polls % polls_per_look == 0) vigil.look();
+      if (polls % polls_per_look == 0) timer.look();
     }
   }
 

@@ -166,8 +166,8 @@ ManagedConnection::ManagedConnection(const std::shared_ptr<Adapter>& adapter, in
       secret_(secret),
       is_first_(is_first),
       patience_ns_(patience_of(parameters)),
-      memory_(adapter->allocate(sizeof(Presence), MemoryKind::plain)),
-      presence_(new (memory_.data()) Presence),
+      memory_(adapter->allocate(sizeof(Keepalive), MemoryKind::plain)),
+      keepalive_(new (memory_.data()) Keepalive),
       peer_text_("rank " + std::to_string(peer_rank)) {}
 
 ManagedConnection::~ManagedConnection() {
@@ -185,8 +185,8 @@ void ManagedConnection::lead_to(const QueuePair& pair) {
 }
 
 Introduction ManagedConnection::introduction() const {
-  return {.address = reinterpret_cast<std::uintptr_t>(&presence_->here),
-          .key = adapter_->region_of(reinterpret_cast<const std::byte*>(presence_)).remote_key,
+  return {.address = reinterpret_cast<std::uintptr_t>(&keepalive_->here),
+          .key = adapter_->region_of(reinterpret_cast<const std::byte*>(keepalive_)).remote_key,
           .secret = secret_};
 }
 
@@ -318,13 +318,13 @@ void ManagedConnection::refuse_closed() {
 }
 
 verbs::Segment ManagedConnection::no_memory() const {
-  return {reinterpret_cast<std::uintptr_t>(presence_), 0,
-          adapter_->region_of(reinterpret_cast<const std::byte*>(presence_)).local_key};
+  return {reinterpret_cast<std::uintptr_t>(keepalive_), 0,
+          adapter_->region_of(reinterpret_cast<const std::byte*>(keepalive_)).local_key};
 }
 
 verbs::SendRequest ManagedConnection::question(verbs::Segment& memory) {
-  presence_->answer = 0;
-  memory = {reinterpret_cast<std::uintptr_t>(&presence_->answer), sizeof presence_->answer,
+  keepalive_->answer = 0;
+  memory = {reinterpret_cast<std::uintptr_t>(&keepalive_->answer), sizeof keepalive_->answer,
             adapter_->region_of(memory_.data()).local_key};
   verbs::SendRequest request;
   request.segments = &memory;
@@ -335,7 +335,7 @@ verbs::SendRequest ManagedConnection::question(verbs::Segment& memory) {
 }
 
 bool ManagedConnection::has_answer() const {
-  return __atomic_load_n(&presence_->answer, __ATOMIC_ACQUIRE) == Introduction::sign;
+  return __atomic_load_n(&keepalive_->answer, __ATOMIC_ACQUIRE) == Introduction::sign;
 }
 
 void ManagedConnection::fail_unanswered() const {

@@ -112,7 +112,7 @@ class ManagedConnection {
 
  private:
   /// Registered: the peer reads the one, and its own is read into the other.
-  struct Presence {
+  struct Keepalive {
     std::uint64_t here = Introduction::sign;
     std::uint64_t answer = 0;
   };
@@ -134,7 +134,7 @@ class ManagedConnection {
   bool is_first_;
   std::uint64_t patience_ns_;
   MessageBuffer memory_;
-  Presence* presence_;
+  Keepalive* keepalive_;
   std::uint32_t pair_number_ = 0;
   std::string peer_text_;
   verbs::Identifier* identifier_ = nullptr;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 #include <sstream>
 
 #include "base/failure.hpp"
@@ -116,10 +117,12 @@ QueuePair::QueuePair(std::shared_ptr<Adapter> adapter, verbs::Service service, C
                       .receive_segments = 1,
                       .inline_bytes = static_cast<std::uint32_t>(inline_bytes_)};
     pair_ = library().create_qp(adapter_->domain(), &setup);
+    const int error = errno;
     if (pair_ != nullptr) {
       inline_bytes_ = std::min<std::size_t>(setup.capacity.inline_bytes, inline_bytes_);
+    } else if (error != EINVAL && error != ENOMEM) {  // no matter of how much was asked for
+      fail_with_errno(error, "ibv_create_qp");
     } else if (inline_bytes_ == 0) {
-      const int error = errno;
       fail_with_errno(
           error, "ibv_create_qp",
           "the adapter refuses " + std::to_string(send_requests) + " requests, or has no queue pair left (it has " +

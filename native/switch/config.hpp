@@ -1,4 +1,4 @@
-// The switch's configuration as a value, read from JSON. Every problem is a InputError that names the key.
+// The switch's configuration as a value, read from JSON. Every problem is an InputError that names the key.
 #pragma once
 
 #include <optional>

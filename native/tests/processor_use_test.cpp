@@ -2,8 +2,14 @@
 #include "base/processor_use.hpp"
 
 #include <gtest/gtest.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
 
 #include "base/clock.hpp"
 
@@ -30,6 +36,42 @@ TEST(OtherProcesses, OneThatUsesAProcessorIsSeen) {
   ASSERT_TRUE(found);
   EXPECT_GE(found->share, 0.01);
   EXPECT_FALSE(found->process.empty());
+}
+
+/// fork() with the number that the child is to have.
+pid_t fork_as(pid_t number) {
+  clone_args arguments{};
+  arguments.exit_signal = SIGCHLD;
+  arguments.set_tid = reinterpret_cast<std::uintptr_t>(&number);
+  arguments.set_tid_size = 1;
+  return static_cast<pid_t>(syscall(SYS_clone3, &arguments, sizeof arguments));
+}
+
+TEST(OtherProcesses, OneThatHasTheNumberOfAnEarlierOneUsedNoMoreThanItsOwn) {
+  const pid_t earlier = fork();
+  if (earlier == 0) {
+    spin();
+    pause();
+    _exit(0);
+  }
+  spin();
+  spin();
+  const OtherProcesses others;
+  kill(earlier, SIGKILL);
+  waitpid(earlier, nullptr, 0);
+  const pid_t later = fork_as(earlier);
+  if (later == 0) {
+    for (const std::uint64_t end = KernelClock::now() + spun_ns / 3; KernelClock::now() < end;) {
+    }
+    pause();
+    _exit(0);
+  }
+  if (later < 0) GTEST_SKIP() << "a process's number cannot be chosen here: errno " << errno;
+  spin();
+  const auto found = others.busiest();
+  kill(later, SIGKILL);
+  waitpid(later, nullptr, 0);
+  EXPECT_LE(found ? found->share : 0, 1.5);
 }
 
 }  // namespace

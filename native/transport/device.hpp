@@ -9,6 +9,7 @@
 
 #include <mpi.h>
 
+#include <algorithm>
 #include <array>
 #include <concepts>
 #include <optional>
@@ -51,6 +52,16 @@ inline std::uint32_t needed_address(const Attachment& attachment) {
                   "interface " + interface.name + " has no IPv4 address in the fabric's subnet: give it one");
   }
   return *interface.address;
+}
+
+/// What a path gets of what all paths of this rank share: the same part for each other rank of the launch, the more
+/// flows there are the less for the later ones. Its place alone counts, not what was opened before it: cells come in
+/// random order, and what they lose must not follow from that.
+inline std::size_t part_of_path(std::size_t of_all, const Attachment& attachment, const Site& site) {
+  int ranks = 2;
+  if (attachment.communicator != MPI_COMM_NULL) MPI_Comm_size(attachment.communicator, &ranks);
+  const auto peers = static_cast<std::size_t>(std::max(ranks - 1, 1));
+  return of_all / (peers * (static_cast<std::size_t>(site.flow) + 1));
 }
 
 /// What every device has.

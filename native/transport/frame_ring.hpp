@@ -12,10 +12,10 @@
 
 namespace fabricbench {
 
-/// How much memory the receive ring of a path has where a device has opened so many: a ring takes all of it at once.
-inline std::size_t ring_bytes_of_path(std::size_t paths) {
+/// How much memory the receive ring of a path has: a ring takes all of it at once.
+inline std::size_t ring_bytes_of_path(const Attachment& attachment, const Site& site) {
   constexpr std::size_t of_all = std::size_t{32} << 20U;
-  return std::clamp(of_all / (paths + 1), std::size_t{512} << 10U, std::size_t{8} << 20U);
+  return std::clamp(part_of_path(of_all, attachment, site), std::size_t{512} << 10U, std::size_t{8} << 20U);
 }
 
 template <Receive mode>
@@ -103,13 +103,12 @@ class FrameRingDevice : public PlainMemory, public InterfaceTraffic {
 
   explicit FrameRingDevice(const Attachment& attachment) : attachment_(attachment) {}
   template <Receive way>
-  Path<way> open(const Site& site) {
-    return Path<way>(attachment_, site, ring_bytes_of_path(paths_++));
+  Path<way> open(const Site& site) const {
+    return Path<way>(attachment_, site, ring_bytes_of_path(attachment_, site));
   }
 
  private:
   Attachment attachment_;
-  std::size_t paths_ = 0;
 };
 
 static_assert(Device<FrameRingDevice>);

@@ -89,7 +89,7 @@ class MpiPath {
     check(MPI_Recv(nullptr, 0, MPI_BYTE, peer_, tag, communicator_, MPI_STATUS_IGNORE), "MPI_Recv");
   }
 
-  /// MPI guarantees tags up to 32767.
+  /// MPI guarantees tags up to 32767; 32765 is that of the clocks (core/clock_sync.cpp).
   static int tag_of(const Site& site) {
     constexpr int most_flows = 256;
     constexpr unsigned generations = 127;

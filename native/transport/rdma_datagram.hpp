@@ -71,7 +71,7 @@ class DatagramEnd {
     request.segments = &segment;
     request.segment_count = 1;
     request.operation = verbs::Operation::send;
-    if (sent_ % told_each == 0) request.flags = verbs::send_signaled;
+    if (sent_ % signal_interval == 0) request.flags = verbs::send_signaled;
     if (message.size() <= pair_.inline_bytes()) request.flags |= verbs::send_inline;
     request.datagram = {.to = way_, .queue_pair = peer_number_, .key = datagram_key};
     pair_.post(request);
@@ -98,7 +98,7 @@ class DatagramEnd {
  private:
   static constexpr std::size_t route_bytes = 40;  // before each message, whether it came with a route (GRH) or not
   static constexpr std::size_t send_slots = 128;
-  static constexpr std::size_t told_each = 32;
+  static constexpr std::size_t signal_interval = 32;
 
   std::size_t receive_slots() const { return memory_.size() / slot_bytes_ - send_slots; }
   std::byte* slot_at(std::size_t slot) { return memory_.data() + slot * slot_bytes_; }
@@ -220,7 +220,8 @@ class RdmaDatagramDevice : public InterfaceTraffic {
   template <Receive way>
   using Path = RdmaDatagram<way>;
 
-  explicit RdmaDatagramDevice(const Attachment& attachment) : adapter_(Adapter::open(attachment)) {
+  explicit RdmaDatagramDevice(const Attachment& attachment)
+      : attachment_(attachment), adapter_(Adapter::open(attachment)) {
     adapter_->need_datagrams();
   }
   MessageBuffer allocate(std::size_t bytes, MemoryKind kind) { return adapter_->allocate(bytes, kind); }
@@ -228,18 +229,18 @@ class RdmaDatagramDevice : public InterfaceTraffic {
   void refuse_failed() { adapter_->refuse_failed(); }
   template <Receive way>
   Path<way> open(const Site& site, const PlanProbe& probe) {
-    return Path<way>(std::make_unique<DatagramEnd>(adapter_, site, rdma_parameters(probe), receive_slots(paths_++)));
+    return Path<way>(std::make_unique<DatagramEnd>(adapter_, site, rdma_parameters(probe), receive_slots(site)));
   }
 
  private:
-  /// Room for a burst while the receiver does not run, less for each where there are many paths.
-  static std::size_t receive_slots(std::size_t paths) {
+  /// Room for a burst while the receiver does not run, less for each where there may be many paths.
+  std::size_t receive_slots(const Site& site) const {
     constexpr std::size_t of_all = 4096;
-    return std::clamp<std::size_t>(of_all / (paths + 1), 64, 512);
+    return std::clamp<std::size_t>(part_of_path(of_all, attachment_, site), 64, 512);
   }
 
+  Attachment attachment_;
   std::shared_ptr<Adapter> adapter_;
-  std::size_t paths_ = 0;
 };
 
 static_assert(Device<RdmaDatagramDevice>);

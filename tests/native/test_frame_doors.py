@@ -123,6 +123,16 @@ def test_without_the_right_to_load_a_program_its_doors_say_so_and_the_others_are
         assert "needs CAP_NET_ADMIN, CAP_BPF and CAP_NET_RAW" in outcome.failed(number).reason
 
 
+@pytest.mark.mpi
+def test_the_ring_of_a_path_is_as_large_whatever_was_measured_before_it(probe: Callable):
+    many = {"pattern": "incast", "parameters": {"door": "ring", "flows": 16}}
+    alone = probe([cell("ring")], prefix=IN_USER_NAMESPACE)
+    after_many = probe([cell("ring", **many, receive="polling"), cell("ring")], prefix=IN_USER_NAMESPACE)
+    ring_bytes = alone.end(0).values["receive_buffer_bytes"]
+    assert after_many.end(0).values["receive_buffer_bytes"] < ring_bytes
+    assert after_many.end(1).values["receive_buffer_bytes"] == ring_bytes
+
+
 @needs_root
 @pytest.mark.mpi
 def test_two_ranks_on_one_interface_cannot_both_catch_its_frames(probe: Callable):

@@ -221,6 +221,22 @@ def test_a_full_disk_is_the_nodes_fault_and_the_farm_says_so(farms: Farms):
     assert [one.reason for one in done.record.footer.left_out] == [done.record.attempts[0].reason]
 
 
+def test_an_input_whose_close_fails_is_given_to_no_job(farms: Farms, tmp_path: Path):
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    library = tmp_path / "failing.so"
+    source = Path(__file__).with_name("failing_closes.c")
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", str(library), str(source)], check=True, timeout=60)
+    preload = f"LD_PRELOAD={library}:{native_file('libfabricbench-yield.so')}"
+    done = farms.run(prefix=["env", preload])
+    assert (done.code, done.record.damage) == (0, [])
+    refused = [one for one in done.record.attempts if one.ended is JobEnd.NODE]
+    assert refused
+    assert all("No space left on device" in one.reason for one in refused)
+    assert farms.is_nothing_left()
+
+
 def test_a_worker_that_is_stopped_is_named_and_ends_the_launch(farms: Farms):
     farm = farms.start(command=sh("sleep 300"), jobs=2, patience_seconds=2.5)
     record = farms.scratch.parent / RECORD

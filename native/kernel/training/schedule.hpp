@@ -7,16 +7,14 @@
 // pipeline.
 //
 // * Pipeline: stages have equal parts of the layers, and micro-batches go through them by the schedule 1F1B of that
-// paper.
+//   paper.
 // * Tensor: two allreduces of a micro-batch's activations in each layer, forward and backward (Shoeybi et al.,
 //   "Megatron-LM", arXiv 1909.08053), each of which what follows waits for.
 // * Data: gradients are reduced in buckets during the backward pass of the last micro-batch, the last layer's first,
-// while
-//   the layers before are computed (Li et al., "PyTorch Distributed", VLDB 2020).
+//   while the layers before are computed (Li et al., "PyTorch Distributed", VLDB 2020).
 // * Experts: the ranks of a data group share the experts of each layer; all-to-alls bring tokens to them and back,
-// forward
-//   and backward (Lepikhin et al., "GShard", arXiv 2006.16668), the same number to each. Gradients of experts are
-//   reduced among the ranks that have the same ones.
+//   forward and backward (Lepikhin et al., "GShard", arXiv 2006.16668), the same number to each. Gradients of experts
+//   are reduced among the ranks that have the same ones.
 #pragma once
 
 #include <cstddef>

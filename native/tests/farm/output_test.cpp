@@ -2,14 +2,31 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
 #include "base/failure.hpp"
 #include "farm/digest.hpp"
+
+namespace {
+
+int reads_until_interruption = 0;  // 0: none is interrupted
+
+}  // namespace
+
+/// In the place of the system's, for the whole program.
+extern "C" ssize_t read(int file, void* buffer, std::size_t bytes) {
+  if (reads_until_interruption > 0 && --reads_until_interruption == 0) {
+    errno = EINTR;
+    return -1;
+  }
+  return syscall(SYS_read, file, buffer, bytes);
+}
 
 namespace fabricbench::farm {
 namespace {
@@ -46,6 +63,20 @@ TEST_F(Outputs, AreReadOnceWhileWhoReadsTellsThatItLives) {
   EXPECT_EQ(output.read(&kept, [&calls] { ++calls; }), digest_of_file(path).digest);
   EXPECT_EQ(kept, text);
   EXPECT_GE(calls, 3);
+}
+
+TEST_F(Outputs, AreReadOnWhereASignalInterruptsTheirReader) {
+  const std::string text(3'000'000, 'x');
+  std::ofstream(path) << text;
+  const FileDigest whole = digest_of_file(path);
+  reads_until_interruption = 2;
+  const FileDigest interrupted = digest_of_file(path);
+  EXPECT_EQ(reads_until_interruption, 0);
+  EXPECT_EQ(interrupted.bytes, whole.bytes);
+  EXPECT_EQ(interrupted.digest, whole.digest);
+  reads_until_interruption = 2;
+  EXPECT_EQ(OutputFile(path).read(nullptr, [] {}), whole.digest);
+  EXPECT_EQ(reads_until_interruption, 0);
 }
 
 TEST_F(Outputs, OfAPipeADirectoryOrALinkAreRefusedByNameAtOnce) {

@@ -1,4 +1,4 @@
-// A turn over paths that are polled: where they wait, and for what.
+// A turn over paths that are polled: where they wait, and for what; one over paths that lose messages: what is lost.
 #include "pattern/turns.hpp"
 
 #include <fcntl.h>
@@ -79,6 +79,80 @@ TEST_F(TurnOverPipes, WaitsForRoomWhereThePathSendsAndForMessagesWhereItReceives
 }
 
 TEST_F(TurnOverPipes, LooksAgainWhereTheInterfaceIsFullWhichGivesNoNotice) { EXPECT_TRUE(is_taken(100, 5)); }
+
+/// What arrives is a list of the numbers of turns, in this order; `nothing` lets one wait run out.
+class ListedPath {
+ public:
+  static constexpr Traits traits = datagram_traits;
+  static constexpr std::uint32_t nothing = 0xffffffff;
+
+  ListedPath(std::uint32_t token, std::uint32_t base, std::vector<std::uint32_t> turns)
+      : token_(token), base_(base), turns_(std::move(turns)) {}
+  std::size_t largest_message() const { return 1024; }
+  std::string address() const { return {}; }
+  void meet(std::string_view) {}
+  void set_bound(double) {}
+  void send(std::span<const std::byte>) {}
+  bool receive(std::span<std::byte> message) {
+    if (next_ == turns_.size() || turns_[next_++] == nothing) return false;
+    write_header(message, {token_, base_ + turns_[next_ - 1]});
+    return true;
+  }
+
+ private:
+  std::uint32_t token_;
+  std::uint32_t base_;
+  std::vector<std::uint32_t> turns_;
+  std::size_t next_ = 0;
+};
+static_assert(Transport<ListedPath> && !PolledTransport<ListedPath>);
+
+class LossyTurns : public testing::Test, protected TaskOfTwo {
+ protected:
+  /// Which of so many turns are complete, a letter each: `c`, or `l` where the message is lost.
+  std::string take(std::size_t count, std::vector<std::uint32_t> arriving) {
+    constexpr std::uint32_t token = 7;
+    probe.message_bytes = 64;
+    ListedPath path(token, sequence, std::move(arriving));
+    const std::size_t own = team.member();
+    std::array links{LinkOver<ListedPath>{
+        .link = {.peer = own, .flow = 0, .receives = true}, .path = &path, .token = token, .sequence = &sequence}};
+    Turns<ListedPath> turns(links, task);
+    std::string outcome;
+    for (std::size_t i = 0; i < count; ++i) {
+      const bool is_complete = turns.take();
+      EXPECT_EQ(is_complete, turns.has_come(0)) << "turn " << i;
+      outcome += is_complete ? 'c' : 'l';
+    }
+    counters = turns.counters();
+    return outcome;
+  }
+};
+
+TEST_F(LossyTurns, AreLostWhereTheirMessagesAreUpToTheNextThatComes) {
+  EXPECT_EQ(take(6, {0, 4, 5}), "clllcc");
+  EXPECT_EQ(counters.lost, 3U);
+}
+
+TEST_F(LossyTurns, WaitOnceForABurstOfLossesWhoseEndHasCome) {
+  std::vector<std::uint32_t> arriving{30};
+  for (std::uint32_t turn = 31; turn < 40; ++turn) arriving.push_back(turn);
+  EXPECT_EQ(take(40, arriving), std::string(30, 'l') + std::string(10, 'c'));
+  EXPECT_EQ(counters.lost, 30U);
+}
+
+TEST_F(LossyTurns, AreGivenUpWhereTwentyInARowWaitInVain) {
+  std::vector<std::uint32_t> arriving(19, ListedPath::nothing);
+  arriving.push_back(19);
+  EXPECT_EQ(take(20, arriving), std::string(19, 'l') + "c");
+  EXPECT_THROW(take(20, std::vector(20, ListedPath::nothing)), Failure);
+}
+
+TEST_F(LossyTurns, CountAMessageThatIsOvertakenAsReordered) {
+  EXPECT_EQ(take(4, {1, 0, 2, 3}), "lccc");
+  EXPECT_EQ(counters.lost, 1U);
+  EXPECT_EQ(counters.reordered, 1U);
+}
 
 }  // namespace
 }  // namespace fabricbench

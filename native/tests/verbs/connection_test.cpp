@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <memory>
 #include <span>
@@ -196,6 +197,29 @@ TEST_F(OverVerbs, ParametersReachTheQueuePair) {
     EXPECT_EQ(told.to_send.reads_out, 16);
   }
   EXPECT_EQ(ends.near.depth(), 8U);
+}
+
+TEST_F(OverVerbs, AQueuePairThatIsRefusedIsBlamedOnTheDepthOnlyWhereTooMuchMayHaveBeenAskedFor) {
+  const auto refusal = [&](int error) {
+    ledger().abilities.queue_pair_error = error;
+    return failure_of([&] { const Connected<SendTransfer> ends(adapter(), adapter()); });
+  };
+  EXPECT_NE(refusal(ENOMEM).find("take a smaller depth"), std::string::npos) << refusal(ENOMEM);
+  EXPECT_NE(refusal(EINVAL).find("take a smaller depth"), std::string::npos);
+  EXPECT_EQ(refusal(EPERM).find("depth"), std::string::npos) << refusal(EPERM);
+  EXPECT_NE(refusal(EPERM).find("Operation not permitted"), std::string::npos) << refusal(EPERM);
+  EXPECT_NE(refusal(ENOSYS).find("Function not implemented"), std::string::npos) << refusal(ENOSYS);
+}
+
+TEST_F(OverVerbs, APathThatHasEndedLeavesNoRoomForMessagesBehind) {
+  Completions completions(adapter());
+  Completions::FlowHandle handle = completions.add_flow(500, 500);
+  Flow& flow = *handle;  // where it is while the device lives
+  EXPECT_GT(flow.sends.places.capacity(), 500U);
+  handle.reset();
+  EXPECT_EQ(flow.sends.places.capacity(), 1U);
+  EXPECT_EQ(flow.receives.places.capacity(), 1U);
+  EXPECT_EQ(flow.sends.place_of(77), -1) << "a late completion is nobody's";
 }
 
 TEST_F(OverVerbs, AnAdapterThatCanLessInlineHasNoAtomicsAndDoesNotResizeCarriesMessagesAllTheSame) {

@@ -359,6 +359,10 @@ int ibv_get_cq_event(CompletionChannel* channel, CompletionQueue** /*which*/, vo
 }
 void ibv_ack_cq_events(CompletionQueue* /*queue*/, unsigned /*count*/) {}
 QueuePair* ibv_create_qp(ProtectionDomain* domain, QueuePairSetup* setup) {
+  if (const int error = fake::world().ledger.abilities.queue_pair_error; error != 0) {
+    errno = error;
+    return nullptr;
+  }
   if (setup->capacity.inline_bytes > fake::world().ledger.abilities.inline_bytes) {
     errno = EINVAL;
     return nullptr;

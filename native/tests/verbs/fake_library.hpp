@@ -28,6 +28,7 @@ struct Told {
 /// What an adapter can do; whoever asks for more is refused, as by drivers.
 struct Abilities {
   std::uint32_t inline_bytes = 1024;
+  int queue_pair_error = 0;  // why it makes no queue pair
   bool has_atomics = true;
   bool resizes = true;
 };

@@ -12,6 +12,7 @@ import pytest
 
 from fabricbench.analysis.analysing import error_of_look
 from fabricbench.campaign import run as running
+from fabricbench.campaign.events import Event, Notice
 from fabricbench.campaign.plan import extend_plan, plan_run
 from fabricbench.campaign.run import resume_run, start_run
 from fabricbench.campaign.run_directory import RunDirectory
@@ -37,16 +38,21 @@ class Bench:
         self.path = path / "run"
         self.testbed = testbed
         self.launcher = FakeLauncher(path / "behaviour")
+        self.events: list[Event] = []
 
-    def start(self, *, is_final: bool = False) -> None:
-        plan = plan_run(CAMPAIGN, self.testbed, seed=5).model_copy(update={"is_final": is_final})
+    def start(self, *, is_final: bool = False, blocks: int | None = None, budget_seconds: float | None = None) -> None:
+        plan = plan_run(CAMPAIGN, self.testbed, seed=5, blocks=blocks)
+        plan = plan.model_copy(update={"is_final": is_final, "budget_seconds": budget_seconds})
         venue = Standing(given=self.testbed)
-        start_run(self.path, CAMPAIGN, venue, plan, notify=lambda _: None, preflight=False)
+        start_run(self.path, CAMPAIGN, venue, plan, notify=self.events.append, preflight=False)
 
     def resume(self, blocks: int | None = None) -> Run:
         self.launcher.started.clear()
-        resume_run(self.path, notify=lambda _: None, blocks=blocks, preflight=False)
+        resume_run(self.path, notify=self.events.append, blocks=blocks, preflight=False)
         return Run.open(self.path)
+
+    def notices(self) -> list[str]:
+        return [event.text for event in self.events if isinstance(event, Notice)]
 
     def planned(self) -> list[str]:
         return [launch.launch_id for launch in RunDirectory(self.path).read_plan().plan.launches]
@@ -191,6 +197,18 @@ def test_a_run_that_was_declared_final_gives_up_no_block(bench: Bench):
     plan = RunDirectory(bench.path).read_plan().plan.model_copy(update={"blocks": 3})
     with pytest.raises(UsageError, match="declared final"):
         extend_plan(plan, Extension(blocks=2, planned=3, measured=0, unix_ns=0), fewest=0)
+
+
+def test_a_final_run_whose_budget_is_spent_ends_with_the_blocks_that_it_has_and_the_whole_error(bench: Bench):
+    """Time ended it, not what was seen."""
+    bench.start(is_final=True, blocks=4, budget_seconds=1e-3)
+    (told,) = [text for text in bench.notices() if "is spent" in text]
+    assert told.endswith("so the run has 2 of 4 blocks; it was declared final, so the others are not measured")
+    assert error_of_look([Run.open(bench.path)], 0.05) == 0.05
+    assert bench.resume().missing == ()
+    assert bench.launcher.started == []
+    with pytest.raises(UsageError, match="declared final"):
+        bench.resume(blocks=4)
 
 
 def test_blocks_are_not_added_where_the_venue_cannot_be_had(bench: Bench, monkeypatch: pytest.MonkeyPatch):

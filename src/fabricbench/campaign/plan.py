@@ -252,21 +252,33 @@ def extend_plan(plan: RunPlan, extension: Extension, *, fewest: int | None = Non
             f"the run was declared final: its verdicts have spent the whole error on {count(plan.blocks, 'block')}",
             hint="measure anew, with as many blocks as you need and without --final",
         )
-    kept = tuple(launch for launch in plan.launches if launch.block < blocks)
     if gave_up_blocks(plan.losses, plan.launches[-1].block):
         raise UsageError(
             "the run has given up its blocks without the nodes that failed, and no other can be measured",
             hint="measure anew, on a testbed without these nodes",
         )
+    if blocks < plan.blocks:
+        return shorten_plan(plan, extension)
     halves = halves_of(plan.launches, [fabric.name for fabric in plan.fabrics])
     added = tuple(order_blocks(halves, range(plan.blocks, blocks), plan.seed, plan.pause))
     return plan.model_copy(
         update={
             "blocks": blocks,
-            "launches": (*kept, *added),
+            "launches": (*plan.launches, *added),
             "extensions": (*plan.extensions, extension),
-            "budget_seconds": plan.budget_seconds if blocks < plan.blocks else None,
+            "budget_seconds": None,
         }
+    )
+
+
+def shorten_plan(plan: RunPlan, extension: Extension) -> RunPlan:
+    """Return the plan without the blocks beyond those of `extension`.
+
+    A final plan, too, can be shortened by its budget, which decides without a look at the data; people cannot (`extend_plan`).
+    """
+    kept = tuple(launch for launch in plan.launches if launch.block < extension.blocks)
+    return plan.model_copy(
+        update={"blocks": extension.blocks, "launches": kept, "extensions": (*plan.extensions, extension)}
     )
 
 

@@ -13,7 +13,7 @@ from fabricbench.campaign.budget import BudgetSpentError
 from fabricbench.campaign.events import Event, Notice
 from fabricbench.campaign.execute import Execution
 from fabricbench.campaign.failure import NodesFailed, enumerated, silent_in_words
-from fabricbench.campaign.plan import RunPlan, extend_plan, plan_without
+from fabricbench.campaign.plan import RunPlan, extend_plan, plan_without, shorten_plan
 from fabricbench.campaign.preflight import SKIPPED, pass_preflight, read_inventories, read_versions
 from fabricbench.campaign.quietness import OtherLoad, other_load
 from fabricbench.campaign.run_directory import RunDirectory, StoredPlan
@@ -208,18 +208,22 @@ def _end_for_budget(directory: RunDirectory, stored: StoredPlan, spent: BudgetSp
     """Give up the blocks that are left, and say so: what was measured is the run. No look at the data decided it."""
     plan = stored.plan
     extension = Extension(blocks=spent.blocks, planned=plan.blocks, measured=0, unix_ns=time.time_ns())
-    shorter = stored.model_copy(update={"plan": extend_plan(plan, extension, fewest=spent.blocks)})
+    shorter = stored.model_copy(update={"plan": shorten_plan(plan, extension)})
     _write_changed_plan(directory, shorter)
     Journal(directory.path).append(JournalEvent.EXTENDED, **extension.model_dump(exclude={"unix_ns"}))
     _bring_up_to_date(directory.path, shorter.plan)
     Journal(directory.path).append(JournalEvent.COMPLETED)
     planned = plan.estimated_seconds / plan.blocks
+    others = (
+        "; it was declared final, so the others are not measured"
+        if plan.is_final
+        else f"; `fabricbench resume {quote(str(directory.path))} --blocks {plan.blocks}` measures the others"
+    )
     notify(
         Notice(
             f"the budget of {format_duration(plan.budget_seconds or 0.0)} is spent: a block took "
             f"{format_duration(spent.seconds / spent.blocks)} where {format_duration(planned)} was planned, so the run has "
-            f"{spent.blocks} of {count(plan.blocks, 'block')}; "
-            f"`fabricbench resume {quote(str(directory.path))} --blocks {plan.blocks}` measures the others"
+            f"{spent.blocks} of {count(plan.blocks, 'block')}{others}"
         )
     )
 

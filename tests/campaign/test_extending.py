@@ -12,11 +12,13 @@ import pytest
 
 from fabricbench.analysis.analysing import error_of_look
 from fabricbench.campaign import run as running
+from fabricbench.campaign.attempt import Attempts
 from fabricbench.campaign.events import Event, Notice
 from fabricbench.campaign.plan import extend_plan, plan_run
 from fabricbench.campaign.run import resume_run, start_run
 from fabricbench.campaign.run_directory import RunDirectory
 from fabricbench.campaign.specification import Campaign, Experiment
+from fabricbench.campaign.trust import seal_plan
 from fabricbench.campaign.venue import Standing
 from fabricbench.errors import EnvironmentLacks, RunIncomplete, UsageError
 from fabricbench.launch.launcher import Launcher
@@ -209,6 +211,38 @@ def test_a_final_run_whose_budget_is_spent_ends_with_the_blocks_that_it_has_and_
     assert bench.launcher.started == []
     with pytest.raises(UsageError, match="declared final"):
         bench.resume(blocks=4)
+
+
+def half_of_block_two_is_left_and_the_budget_is_spent(bench: Bench) -> str:
+    """Leave a run of three blocks interrupted in the last, with the launch that it has of that."""
+    bench.start(blocks=3)
+    lose(bench, bench.planned()[-1])
+    stored = RunDirectory(bench.path).read_plan()
+    plan = stored.plan.model_copy(update={"budget_seconds": 1e-3})
+    RunDirectory(bench.path).write_plan(stored.model_copy(update={"plan": plan}))
+    seal_plan(RunDirectory(bench.path))
+    return bench.planned()[-2]
+
+
+def test_a_block_half_measured_that_no_longer_fits_the_budget_is_given_up_and_kept_aside(bench: Bench):
+    given_up = half_of_block_two_is_left_and_the_budget_is_spent(bench)
+    run = bench.resume()
+    assert bench.launcher.started == []
+    assert [launch.block for launch in run.launches] == [0, 0, 1, 1]
+    assert [one.name for one in run.set_aside] == [f"{given_up}/attempt-1"]
+    assert run.damaged == ()
+    assert bench.resume(blocks=3).missing == ()
+
+
+def test_a_run_that_an_earlier_version_left_with_a_launch_of_a_block_given_up_is_mended_by_the_next_resume(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+):
+    given_up = half_of_block_two_is_left_and_the_budget_is_spent(bench)
+    with monkeypatch.context() as patched:
+        patched.setattr(Attempts, "set_aside", lambda *_: None)
+        run = bench.resume()
+    assert [one.launch_id for one in run.damaged] == [given_up]
+    assert bench.resume().damaged == ()
 
 
 def test_blocks_are_not_added_where_the_venue_cannot_be_had(bench: Bench, monkeypatch: pytest.MonkeyPatch):

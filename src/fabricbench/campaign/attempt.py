@@ -134,7 +134,7 @@ class Attempts:
         return forget_secret(directory)
 
     def set_aside_unplanned(self, planned: Collection[str]) -> None:
-        """Keep aside what launches have measured that the plan does not hold any more: those of a farm on more nodes, say."""
+        """Keep aside what launches have measured that the plan does not hold any more: of more nodes, of a block given up."""
         for name in self._directory.launch_names:
             if name not in planned:
                 self._fetch_left(self._directory.launch(name))

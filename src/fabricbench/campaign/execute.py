@@ -110,7 +110,9 @@ class Execution:
         """
         self._tell_of_losses()
         blocks = self._last_ordered()
-        if self._plan.losses:  # workloads on as many nodes as there were
+        if (
+            self._plan.losses or self._plan.extensions
+        ):  # workloads on as many nodes as there were, blocks that were given up
             self._attempts.set_aside_unplanned({launch.launch_id for launch in self._plan.launches})
         self._adopt_finished(launch for block in blocks for group in block for launch in group.launches)
         for launch_id in under_way(self._journal.entries()):
@@ -125,7 +127,11 @@ class Execution:
         self._notify(RunStarted(total, len(self._finished), self._plan.blocks, left))
         begun = time.monotonic() - sum(seconds for _, _, seconds in self._observed)
         for number, block in enumerate(blocks):
-            self._check_budget(number, block, time.monotonic() - begun)
+            try:
+                self._check_budget(number, block, time.monotonic() - begun)
+            except BudgetSpentError:
+                self._set_aside_blocks(blocks[number:])
+                raise
             self._run_block([one for group in block if (one := self._startable(group)) is not None])
             for stop in self._trials.review():
                 self._notify(Notice(self._stopped(stop)))
@@ -143,6 +149,11 @@ class Execution:
             return
         if spent + self._seconds_left_waiting(waits) > TOLERANCE * budget:
             raise BudgetSpentError(number, spent)
+
+    def _set_aside_blocks(self, blocks: Iterable[Sequence[Group]]) -> None:
+        """Keep aside what blocks have measured that are given up: the plan without them does not know their launches."""
+        for launch in (launch for block in blocks for group in block for launch in group.launches):
+            self._attempts.set_aside(launch)
 
     def _run_block(self, groups: Sequence[Group]) -> None:
         """Run what is left of each group; those in which a launch failed are run again, all of them, once the others are over."""

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import json
+from ipaddress import IPv4Address
+
 import pytest
 
+from fabricbench.analysis.selfcheck import are_twins
+from fabricbench.campaign.condition import Condition
 from fabricbench.campaign.plan import plan_run
 from fabricbench.campaign.specification import Campaign, Experiment
-from fabricbench.campaign.venue import OwnLab, find_twins, find_venue
+from fabricbench.campaign.venue import OwnLab, Standing, Twins, find_twins, find_venue, in_conditions
 from fabricbench.errors import UsageError
+from fabricbench.launch.library import mpich
+from fabricbench.launch.mpi import MpiStarter
+from fabricbench.launch.ssh import SshLauncher
+from fabricbench.launch.starter import hydra
+from fabricbench.record.launch import LaunchFacts
+from fabricbench.testbed.model import Fabric, Node, Testbed
 
 
 def test_twins_are_one_fabric_under_two_names_and_the_lab_builds_no_other():
@@ -17,7 +28,47 @@ def test_twins_are_one_fabric_under_two_names_and_the_lab_builds_no_other():
     assert first.model_copy(update={"name": second.name}) == second
     assert isinstance(venue.of, OwnLab)
     assert [fabric.name for fabric in venue.of.fabrics] == ["myrinet"]
-    assert all(node.addresses["myrinet"] == node.addresses["myrinet-again"] for node in venue.testbed().nodes)
+    assert {fabric.network for fabric in (first, second)} == {"myrinet"}
+    assert all(node.address_on(first) == node.address_on(second) is not None for node in venue.testbed().nodes)
+
+
+def test_ranks_meet_at_the_address_of_the_network_on_every_side_of_a_fabric(testbed: Testbed):
+    nodes = tuple(
+        Node(name=node.name, addresses={"slow": IPv4Address(f"10.1.0.{number}")})
+        for number, node in enumerate(testbed.nodes, 1)
+    )
+    stands = Standing(given=testbed.model_copy(update={"nodes": nodes}))
+    jumbo = Condition(name="jumbo", mtu=9000, fabrics=("slow",))
+    launcher = SshLauncher(MpiStarter("mpiexec", hydra, "5.0.2", mpich, "5.0.2"), stands.given)
+    for venue in (stands, Twins(of=stands, fabric="slow"), in_conditions(stands, (jumbo,))):
+        met = {launcher.meeting_address(one) for one in venue.testbed().fabrics if one.network == "slow"}
+        assert met == {"10.1.0.1"}
+    assert launcher.meeting_address(testbed.fabric("fast")) == nodes[0].name
+
+
+def test_a_lab_watches_the_one_switch_of_a_fabric_for_both_of_its_names():
+    venue = find_twins("lab:myrinet", None, nodes=2)
+    launcher = venue.sketch()
+    assert {launcher.meeting_address(one) for one in venue.testbed().fabrics} == {
+        str(venue.testbed().nodes[0].addresses["myrinet"])
+    }
+    died = LaunchFacts(block=0, switches_after={"myrinet": {"state": "dead"}})
+    assert [died.has_dead_switch(one.network) for one in venue.testbed().fabrics] == [True, True]
+
+
+@pytest.mark.parametrize("stored", [{"name": "eth"}, {"name": "eth", "network": ""}])
+def test_a_fabric_of_a_stored_run_that_names_no_network_is_its_own(stored: dict[str, str]):
+    opened = Fabric.model_validate_json(json.dumps(stored))
+    assert opened == Fabric(name="eth")
+    assert Fabric(name="eth").network == "eth"
+
+
+def test_the_two_names_of_a_self_check_of_before_are_one_fabric_as_those_of_now_are():
+    now = find_twins("lab:myrinet", None, nodes=2).testbed().fabrics
+    before = [Fabric.model_validate({**one.model_dump(mode="json"), "network": ""}) for one in now]
+    assert [one.network for one in before] == ["myrinet", "myrinet-again"]
+    assert are_twins(*now)
+    assert are_twins(*before)
 
 
 def test_a_testbed_of_several_fabrics_asks_which():

@@ -24,6 +24,7 @@ OF_ANOTHER_MACHINE = ("cpu.model", "cpu.logical", "kernel.release")
 """Facts of an inventory by which a host is another machine than it was, or its kernel another one."""
 UNTOLD = (
     "name",
+    "network",
     "description",
     "condition_of",
     "price_per_node",

@@ -197,7 +197,7 @@ def analyse_selfcheck(
 
 def are_twins(a: Fabric, b: Fabric) -> bool:
     """Return whether two entries of a testbed are the same fabric but for the name."""
-    neutral = {"name": "twin", "description": "", "condition_of": ""}
+    neutral = {"name": "twin", "network": "twin", "description": "", "condition_of": ""}
     return a.model_copy(update=neutral) == b.model_copy(update=neutral)
 
 

@@ -458,7 +458,7 @@ class Execution:
             self._notify(Notice(f"{launch.launch_id} counts: {stored.summary.end_in_words}"))
         self._observed.append((launch.half, launch.estimated_seconds, outcome.seconds))
         self._failures = [each for each in self._failures if each.launch.fabric != launch.fabric]
-        if stored.summary.facts.has_dead_switch(self._plan.fabric(launch.fabric).of_network):
+        if stored.summary.facts.has_dead_switch(self._plan.fabric(launch.fabric).network):
             self._notify(Notice(f"the emulated switch of {launch.fabric} was dead at the end of {launch.launch_id}"))
         for cell in stored.failed_cells:
             if cell.cause not in self._noticed:  # what fails alike in other sizes and launches is told once

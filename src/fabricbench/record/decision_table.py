@@ -250,7 +250,7 @@ def prices_of(table: DecisionTable, fabrics: Sequence[Fabric]) -> tuple[dict[str
     these the dearest counts, which buys them all, and one for the fabric comes first. UsageError for a price of no fabric, and
     where currencies differ: nothing here knows what one is worth in another.
     """
-    names = list(dict.fromkeys(name for fabric in fabrics for name in (fabric.name, fabric.of_network)))
+    names = list(dict.fromkeys(name for fabric in fabrics for name in (fabric.name, fabric.network)))
     for name in table.price:
         if name not in names:
             raise UsageError(
@@ -258,19 +258,17 @@ def prices_of(table: DecisionTable, fabrics: Sequence[Fabric]) -> tuple[dict[str
                 hint=f"the fabrics are {', '.join(names)}",
             )
     dearest_last = sorted(fabrics, key=lambda one: table.price[one.name].per_node if one.name in table.price else 0.0)
-    of_conditions = {one.of_network: table.price[one.name] for one in dearest_last if one.name in table.price}
-    prices = of_conditions | {
-        one.of_network: table.price[one.of_network] for one in fabrics if one.of_network in table.price
-    }
+    of_conditions = {one.network: table.price[one.name] for one in dearest_last if one.name in table.price}
+    prices = of_conditions | {one.network: table.price[one.network] for one in fabrics if one.network in table.price}
     currencies = {} if table.currency is None else {table.currency: "[decision]"}
     for fabric in fabrics:
-        if fabric.of_network not in prices and fabric.price_per_node is not None:
-            prices[fabric.of_network] = FabricPrice(
+        if fabric.network not in prices and fabric.price_per_node is not None:
+            prices[fabric.network] = FabricPrice(
                 per_node=fabric.price_per_node,
                 fixed=fabric.price_fixed,
                 power_per_node_watt=fabric.power_per_node_watt,
             )
-            currencies.setdefault(fabric.currency, fabric.of_network)
+            currencies.setdefault(fabric.currency, fabric.network)
     if len(currencies) > 1:
         found = ", ".join(f"{currency} ({where})" for currency, where in currencies.items())
         raise UsageError(

@@ -5,10 +5,10 @@ A testbed comes from a TOML file, from a lab's description (`fabricbench.lab`) o
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
 from ipaddress import IPv4Address, IPv4Network
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
@@ -129,10 +129,14 @@ INTERFACE_NAME = r"^[A-Za-z0-9_.][A-Za-z0-9_.:@+-]{0,126}$"
 
 
 class Node(Model):
-    """One machine. `addresses` maps fabric names to the node's address there; empty where the subnet tells."""
+    """One machine. `addresses` maps networks to the node's address there; empty where the subnet tells."""
 
     name: str = Field(pattern=NODE_NAME)
     addresses: dict[str, IPv4Address] = {}
+
+    def address_on(self, fabric: Fabric) -> IPv4Address | None:
+        """Return the node's address on a fabric, where the testbed tells it."""
+        return self.addresses.get(fabric.network)
 
 
 class BuiltFrom(Model):
@@ -155,7 +159,8 @@ class Fabric(Model):
     switch's latency, a driver's version. Entries with the same `condition_of` are one thing in several conditions (before and
     after a change, say, in the order of the testbed): measured in turn within one run, they are compared by block. An emulated
     fabric has rates `scale` times lower and delays so many times longer than what it is named after. `nodes` are those that it
-    joins, where it does not join all.
+    joins, where it does not join all. `network` is what switches and addresses know it by: itself, or the fabric of which it is a
+    side, in a `condition` or for the second time (`twins_of`).
     """
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")
@@ -183,10 +188,13 @@ class Fabric(Model):
     network: str = ""
     condition: str = ""
 
-    @property
-    def of_network(self) -> str:
-        """The name of the network that it is: its own, or that of the fabric of which it is a condition."""
-        return self.network or self.name
+    @model_validator(mode="before")
+    @classmethod
+    def _is_its_own_network(cls, data: Any) -> Any:
+        """Name the network of a fabric that is no side of another: what a testbed says, and runs of before."""
+        if isinstance(data, Mapping) and not data.get("network") and "name" in data:
+            return {**data, "network": data["name"]}
+        return data
 
     @property
     def has_interface(self) -> bool:
@@ -303,10 +311,4 @@ class Testbed(Model):
         fabric = self.fabric(name)
         fabric = fabric.model_copy(update={"condition_of": ""})  # a twin differs in nothing, so it is no condition
         twin = fabric.model_copy(update={"name": f"{name}-again"})
-        nodes = tuple(
-            node.model_copy(update={"addresses": {**node.addresses, twin.name: node.addresses[name]}})
-            if name in node.addresses
-            else node
-            for node in self.nodes
-        )
-        return self.model_copy(update={"fabrics": (fabric, twin), "nodes": nodes})
+        return self.model_copy(update={"fabrics": (fabric, twin)})

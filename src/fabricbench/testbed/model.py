@@ -6,6 +6,7 @@ A testbed comes from a TOML file, from a lab's description (`fabricbench.lab`) o
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from ipaddress import IPv4Address, IPv4Network
 from typing import Annotated, Any
@@ -146,6 +147,14 @@ class BuiltFrom(Model):
     quantity: str
 
 
+@dataclass(frozen=True)
+class NoSetting:
+    """Marks a field of a fabric that changes nothing of what is measured on it: what it is called, or costs."""
+
+
+NO_SETTING = NoSetting()
+
+
 class Fabric(Model):
     """One interconnect as the nodes see it.
 
@@ -163,29 +172,29 @@ class Fabric(Model):
     side, in a `condition` or for the second time (`twins_of`).
     """
 
-    name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")
+    name: Annotated[str, NO_SETTING] = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")
     interface: str | None = Field(default=None, pattern=INTERFACE_NAME)
     subnet: IPv4Network | None = None
     nodes: tuple[str, ...] = Field(default=(), exclude_if=lambda nodes: not nodes)
     mtu: Bytes = 1500
     wire: Wire | None = None
     rdma: RdmaEnd | None = None
-    layers: tuple[Layer, ...] = USUAL_LAYERS
+    layers: Annotated[tuple[Layer, ...], NO_SETTING] = USUAL_LAYERS
     mpi_environment: dict[Variable, Handed] = {}
     mpi_arguments: tuple[Handed, ...] = ()
-    price_per_node: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    price_fixed: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    power_per_node_watt: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    currency: str = "EUR"
-    is_emulated: bool = False
-    scale: int = Field(default=1, ge=1)
-    built_from: tuple[BuiltFrom, ...] = ()
-    description: str = ""
-    condition_of: str = ""
+    price_per_node: Annotated[float | None, NO_SETTING] = Field(default=None, ge=0, allow_inf_nan=False)
+    price_fixed: Annotated[float, NO_SETTING] = Field(default=0.0, ge=0, allow_inf_nan=False)
+    power_per_node_watt: Annotated[float, NO_SETTING] = Field(default=0.0, ge=0, allow_inf_nan=False)
+    currency: Annotated[str, NO_SETTING] = "EUR"
+    is_emulated: Annotated[bool, NO_SETTING] = False
+    scale: Annotated[int, NO_SETTING] = Field(default=1, ge=1)
+    built_from: Annotated[tuple[BuiltFrom, ...], NO_SETTING] = ()
+    description: Annotated[str, NO_SETTING] = ""
+    condition_of: Annotated[str, NO_SETTING] = ""
     settings: dict[str, str] = {}
     mpi: str = ""
     transport: MpiTransport = MpiTransport.TCP
-    network: str = ""
+    network: Annotated[str, NO_SETTING] = ""
     condition: str = ""
 
     @model_validator(mode="before")
@@ -205,6 +214,10 @@ class Fabric(Model):
     def where(self) -> str:
         """Where a node finds its interface: the name, where all nodes have the same, else the subnet; empty without either."""
         return self.interface or (str(self.subnet) if self.subnet is not None else "")
+
+
+FABRIC_SETTINGS = tuple(name for name, field in Fabric.model_fields.items() if NO_SETTING not in field.metadata)
+"""What of a fabric may change what is measured on it."""
 
 
 class Lost(Model):

@@ -168,6 +168,13 @@ def test_a_farm_of_which_no_job_is_done_has_failed_with_the_reason_told_most(tmp
     assert (found.values["farm.jobs"], found.values["farm.lost"]) == (1, 1)
 
 
+def test_a_farm_whose_attempts_can_all_not_be_read_is_damaged_and_nobody_says_that_no_job_was_done(tmp_path: Path):
+    header, *attempts, footer = FIXTURE.read_text().splitlines(keepends=True)
+    found = parsed(tmp_path, header + "".join(f"{{{line}" for line in attempts) + footer)
+    assert len(found.damage) > len(attempts)
+    assert (found.failed, found.seconds) == (None, ())
+
+
 def test_a_farm_that_was_cut_short_is_no_whole_launch_and_says_how_far_it_came(tmp_path: Path):
     found = parsed(tmp_path, "".join(FIXTURE.read_text().splitlines(keepends=True)[:3]))
     assert found.seconds == ()

@@ -350,12 +350,9 @@ def _result(record: FarmRecord, farm: Farm) -> WorkloadResult:
     figures = _figures(record) if is_whole and record.done else ()
     values = {f"{OF_FIGURE}{one.name}": one.value for one in figures[1:]}
     failed = None
-    if footer is not None and not record.done:
-        why, times = record.reasons[0]
-        failed = Failed(
-            f"none of {count(header.jobs, 'job')} was done; {times} of {footer.attempts} attempts: {why}",
-            is_wrong=False,
-        )
+    if footer is not None and not record.done and (record.reasons or is_whole):
+        why = "".join(f"; {times} of {footer.attempts} attempts: {why}" for why, times in record.reasons[:1])
+        failed = Failed(f"none of {count(header.jobs, 'job')} was done{why}", is_wrong=False)
     return WorkloadResult(
         program=f"{header.program} {header.program_version}",
         mpi_library=header.mpi_library,

@@ -88,8 +88,8 @@ class Failure:
 
     @property
     def log_digest(self) -> str:
-        """What tells the end of its log from another."""
-        return sha256(self.stderr_tail.encode()).hexdigest()[:16]
+        """What tells the end of `log` from another."""
+        return sha256((self.stderr_tail or self.stdout_tail).encode()).hexdigest()[:16]
 
     @property
     def facts(self) -> dict[str, Any]:

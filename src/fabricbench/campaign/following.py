@@ -73,6 +73,9 @@ class Following:
         if entry.event is JournalEvent.AGAIN:
             aside = entry.facts.get("set_aside")
             self._finished.difference_update(map(str, aside) if isinstance(aside, list) else ())
+        elif entry.event is JournalEvent.LOST:  # blocks that are not whole are measured again, on the rest of the nodes
+            kept = entry.facts.get("kept", [])
+            self._finished -= {one.launch_id for one in launches.values() if one.block not in kept}
         elif launch is not None and entry.event in FINISHED:
             self._finished.add(launch.launch_id)
             if isinstance(seconds := entry.facts.get("seconds"), float):
@@ -80,7 +83,7 @@ class Following:
 
     def _tell(self, entry: JournalEntry, launches: dict[str, LaunchPlan]) -> None:
         launch = launches.get(entry.launch_id or "")
-        if entry.event in (JournalEvent.AGAIN, JournalEvent.RESUMED):
+        if entry.event in (JournalEvent.AGAIN, JournalEvent.LOST, JournalEvent.RESUMED):
             self._begin()
         elif launch is None:
             return

@@ -27,7 +27,7 @@ It stands here because a run keeps it (within the campaign in its manifest) and 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -141,10 +141,11 @@ class Weight(Model):
         found = KERNEL.fullmatch(self.npb) if self.npb is not None else None
         return None if found is None else (found[1], found[2], int(found[3]) if found[3] else None)
 
-    def is_of(self, subject: str) -> bool:
+    def is_of(self, subject: str, workloads: Collection[str] = ()) -> bool:
         """Tell whether it is given to what launches of this name measure: that is all there is of a workload that left nothing.
 
-        A launch is called after its workload, then its parameters, then its ranks: `ring.8`, `hpl-n800.4`, `is.W.4`.
+        A launch is called after its workload, then its parameters, then its ranks: `ring.8`, `hpl-n800.4`, `is.W.4`. Of the
+        names of the campaign's `workloads` the longest that fits is meant: `ring-big.4` is of `ring-big`, and not of `ring`.
         """
         if self.kernel is not None:
             benchmark, problem_class, ranks = self.kernel
@@ -152,7 +153,8 @@ class Weight(Model):
             return subject.upper() == whole or (ranks is None and subject.upper().startswith(whole))
         if self.workload is None:
             return not subject  # the measurer's
-        return subject.startswith((f"{self.workload}.", f"{self.workload}-"))
+        named = [name for name in (self.workload, *workloads) if subject.startswith((f"{name}.", f"{name}-"))]
+        return max(named, key=len, default="") == self.workload
 
     @property
     def what(self) -> str:

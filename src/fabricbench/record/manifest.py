@@ -85,6 +85,11 @@ def may_grow(manifest: Manifest, blocks: int) -> bool:
     return not manifest.is_final and not gave_up_blocks(manifest.losses, last) and blocks <= MOST_BLOCKS
 
 
+def workload_names(manifest: Manifest) -> tuple[str, ...]:
+    """Return what the workloads of a run's campaign are called: each by its `name`, else by its `kind`."""
+    return tuple(str(table.get("name") or table.get("kind")) for table in manifest.campaign.get("workloads", ()))
+
+
 def has_moved(ranks: Iterable[int], testbed: Testbed, lost: Collection[str]) -> bool:
     """Tell whether some of these ranks are on other nodes of some fabric where `lost` are missing.
 

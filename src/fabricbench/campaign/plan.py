@@ -1,8 +1,9 @@
-"""The plan of a run: every launch, in the order in which it is to be started, and what each measures. Pure: no clock, no files.
+"""The plan of a run: every launch, in the order in which it is to be started, and what each measures.
 
 Blocks hold one launch on each fabric and one of each workload on each, in balanced orders, what is compared next to each other
 (`order`); the cells of a block in balanced orders too, so that drift and neighbours hit all fabrics and cells alike (Hoefler and
-Belli 2015; Hunold and Carpen-Amarie 2015). All randomness comes from the seed.
+Belli 2015; Hunold and Carpen-Amarie 2015). All randomness comes from the seed, and no clock is read. Workloads that
+fit themselves to this machine (`workloads`) look at its processors, its memory, and files that they name.
 """
 
 from __future__ import annotations

@@ -401,8 +401,8 @@ def _understood(node: str, answer: CommandAnswer, launcher: Launcher) -> NodeAns
     if way[0] == SSH:
         return _silent_over_ssh(node, answer)
     if answer.problem is None and not is_step_lost(answer.stderr):
-        return _without_doctor(answer, _last_words(answer))
-    found = answer.problem or _last_words(answer)
+        return _without_doctor(answer, answer.last_words)
+    found = answer.problem or answer.last_words
     if way[0].rpartition("/")[2] == srun.NAME:
         return Silent(found=found, action=STEP_ADVICE.format(node=node))
     return Silent(found=found, action=f"see how long `{shlex.join(way)}` takes here, and what it says")
@@ -414,12 +414,8 @@ def _silent_over_ssh(node: str, answer: CommandAnswer) -> Silent:
         action = "install an OpenSSH client here, with `ssh` on the PATH" if is_client else advice_on(node, "timed out")
         return Silent(found=answer.problem, action=action)
     if answer.exit_code == SSH_FAILED:
-        return Silent(found=_last_words(answer), action=advice_on(node, answer.stderr))
-    return _without_doctor(answer, _last_words(answer))
-
-
-def _last_words(answer: CommandAnswer) -> str:
-    return (answer.stderr.strip().splitlines() or [f"exit code {answer.exit_code}"])[-1].strip()
+        return Silent(found=answer.last_words, action=advice_on(node, answer.stderr))
+    return _without_doctor(answer, answer.last_words)
 
 
 def _without_doctor(answer: CommandAnswer, last: str) -> Silent:

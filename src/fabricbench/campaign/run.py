@@ -40,7 +40,7 @@ from fabricbench.record.manifest import (
 )
 from fabricbench.settings.session import SettingsSession, varied_settings
 from fabricbench.testbed.allocation import JOB, allocated_nodes
-from fabricbench.testbed.model import LauncherKind as LauncherName
+from fabricbench.testbed.model import LauncherKind
 from fabricbench.testbed.preflight_result import NodesSilent, Preflight
 
 Notify = Callable[[Event], None]
@@ -147,7 +147,7 @@ def _extension(directory: RunDirectory, plan: RunPlan, blocks: int) -> Extension
 def _without_silent_nodes(directory: RunDirectory, stored: StoredPlan, notify: Notify) -> StoredPlan:
     """Return the plan on the nodes that this job has and that answer now; nothing is written."""
     testbed = stored.place.testbed()
-    is_slurm = testbed.launcher is LauncherName.SLURM and bool(os.environ.get(JOB_NODES))
+    is_slurm = testbed.launcher is LauncherKind.SLURM and bool(os.environ.get(JOB_NODES))
     here = allocated_nodes() if testbed.is_allocated or is_slurm else None
     lacking = [node.name for node in testbed.nodes if here is not None and node.name not in here]
     reasons = dict.fromkeys(lacking, "this job does not have it")
@@ -236,7 +236,7 @@ def _execute_plan(directory: RunDirectory, stored: StoredPlan, notify: Notify, e
     other = other_load() if not place.is_cluster else None  # before a lab is started, which is work too
     with stored.place.open() as launcher, _varied(stored, launcher, directory, notify) as settings:
         busy = other.words() if other is not None else None
-        for warning in (busy, *(crowding() if place is LauncherName.LAB else ())):
+        for warning in (busy, *(crowding() if place is LauncherKind.LAB else ())):
             if warning is not None:
                 notify(Notice(warning))
         for fact in dict.fromkeys(launcher.conditions(fabric).get(CLEARED, "") for fabric in stored.plan.fabrics):
@@ -278,7 +278,7 @@ def _varied(
         notice=lambda text: notify(Notice(text)),
         are_apart=testbed.launcher.is_cluster,
         lives_with=launcher.lives_with(),
-        job=os.environ.get(JOB, "") if testbed.launcher is LauncherName.SLURM else "",
+        job=os.environ.get(JOB, "") if testbed.launcher is LauncherKind.SLURM else "",
     )
 
 

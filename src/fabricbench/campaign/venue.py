@@ -32,8 +32,7 @@ from fabricbench.launch.starting import loopback_library, yield_library
 from fabricbench.model import Model
 from fabricbench.settings.session import Sides
 from fabricbench.testbed.allocation import check_allocated, check_in_job
-from fabricbench.testbed.model import LauncherKind as LauncherName
-from fabricbench.testbed.model import Lost, Testbed
+from fabricbench.testbed.model import LauncherKind, Lost, Testbed
 from fabricbench.testbed.reading import SRUN, local_testbed, read_testbed
 
 LAB_PREFIX = "lab:"
@@ -102,13 +101,13 @@ class Standing(Model):
             check_allocated([node.name for node in self.given.nodes])
         starter, layout = starter_of(self.given), self.given.layout
         match self.given.launcher:
-            case LauncherName.LOCAL:
+            case LauncherKind.LOCAL:
                 return LocalLauncher(starter, yield_library(), layout, loopback_library())
-            case LauncherName.SSH:
+            case LauncherKind.SSH:
                 return SshLauncher(starter, self.given)
-            case LauncherName.SLURM:
+            case LauncherKind.SLURM:
                 return SlurmLauncher(starter, self.given)
-            case LauncherName.LAB:
+            case LauncherKind.LAB:
                 return LabLauncher(Lab.open(str(self.given.lab)), starter, yield_library(), layout, self.given)
 
     def check(self) -> None:
@@ -116,7 +115,7 @@ class Standing(Model):
         starter = starter_of(self.given)
         if self.given.launcher.is_cluster and starter.reaches_nodes:
             check_in_job(starter.starter.NAME)
-        if self.given.launcher is LauncherName.SLURM:
+        if self.given.launcher is LauncherKind.SLURM:
             check_in_job(SRUN)
             SlurmLauncher(starter, self.given).check()
 
@@ -127,7 +126,7 @@ class Standing(Model):
         EnvironmentLacks where this machine lacks an interface, or a batch job is needed.
         """
         self.check()
-        if self.given.launcher is LauncherName.LOCAL:
+        if self.given.launcher is LauncherKind.LOCAL:
             there = sorted(name for _, name in socket.if_nameindex())
             for fabric in self.given.fabrics:
                 if fabric.interface is not None and fabric.interface not in there:

@@ -17,12 +17,12 @@ from fabricbench.campaign.attempt import Attempt, Attempts
 from fabricbench.campaign.budget import TOLERANCE, BudgetSpentError
 from fabricbench.campaign.estimate import ABORT_SECONDS, SLOW_FACTOR, limit_seconds, seconds_left
 from fabricbench.campaign.events import (
-    Event,
     GroupAgain,
     LaunchFailed,
     LaunchFinished,
     LaunchStarted,
     Notice,
+    Notify,
     RunStarted,
     Tick,
 )
@@ -77,7 +77,7 @@ class Execution:
         directory: RunDirectory,
         plan: RunPlan,
         launcher: Launcher,
-        notify: Callable[[Event], None],
+        notify: Notify,
         *,
         limit: Callable[[float], float] = limit_seconds,
         now: Callable[[], float] = time.time,

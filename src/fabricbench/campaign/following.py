@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 from fabricbench.campaign.estimate import seconds_left
-from fabricbench.campaign.events import Event, LaunchFinished, LaunchStarted, Notice, RunStarted, Tick
+from fabricbench.campaign.events import LaunchFinished, LaunchStarted, Notice, Notify, RunStarted, Tick
 from fabricbench.campaign.order import LaunchPlan
 from fabricbench.campaign.run_directory import RunDirectory, StoredPlan
 from fabricbench.campaign.submission import stored_plan
@@ -20,7 +19,7 @@ FINISHED = (JournalEvent.FINISHED, JournalEvent.ADOPTED)
 class Following:
     """Tells what the journal has told since it was last looked at. What was there at the first look is one event, not all again."""
 
-    def __init__(self, directory: Path, notify: Callable[[Event], None]) -> None:
+    def __init__(self, directory: Path, notify: Notify) -> None:
         self._run = RunDirectory(directory)
         self._notify = notify
         self._stored: StoredPlan | None = None

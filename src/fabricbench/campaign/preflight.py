@@ -22,7 +22,7 @@ from pydantic import ValidationError
 
 from fabricbench import __version__
 from fabricbench.campaign.condition import sets_mtu
-from fabricbench.campaign.events import Event, NodesAsked, Notice
+from fabricbench.campaign.events import NodesAsked, Notice, Notify
 from fabricbench.campaign.plan import RunPlan
 from fabricbench.campaign.quietness import OtherLoad
 from fabricbench.campaign.start import PROBE, start_of
@@ -60,8 +60,6 @@ from fabricbench.testbed.preflight_result import (
 )
 
 SKIPPED = Preflight(is_skipped=True)
-
-Notify = Callable[[Event], None]
 
 
 def pass_preflight(venue: Venue, plan: RunPlan, notify: Notify) -> Preflight:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from shlex import quote
 
 from fabricbench.campaign.budget import BudgetSpentError
-from fabricbench.campaign.events import Event, Notice
+from fabricbench.campaign.events import Notice, Notify
 from fabricbench.campaign.execute import Execution
 from fabricbench.campaign.failure import NodesFailed, enumerated, silent_in_words
 from fabricbench.campaign.plan import RunPlan, extend_plan, plan_without, shorten_plan
@@ -42,8 +42,6 @@ from fabricbench.settings.session import SettingsSession, varied_settings
 from fabricbench.testbed.allocation import JOB, allocated_nodes
 from fabricbench.testbed.model import LauncherKind
 from fabricbench.testbed.preflight_result import NodesSilent, Preflight
-
-Notify = Callable[[Event], None]
 
 
 def start_run(

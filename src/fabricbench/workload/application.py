@@ -85,6 +85,7 @@ OURS = (
 
 
 PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
+"""What is filled in where a command is started: `{ranks}`."""
 
 
 def filled(text: str, values: Mapping[str, str | int | float]) -> str:

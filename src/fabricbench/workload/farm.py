@@ -16,7 +16,6 @@ from 0, {input}, {output} (what the job prints if it is not named) and {digest},
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from math import ceil
 from pathlib import Path
@@ -75,7 +74,7 @@ from fabricbench.workload.adapter import (
     named,
     seated,
 )
-from fabricbench.workload.application import Name, Text
+from fabricbench.workload.application import PLACEHOLDER, Name, Text
 from fabricbench.workload.pace import Pace
 
 PROGRAM = "fabricbench-farm"
@@ -98,7 +97,6 @@ SET_UP_SECONDS = 2.0
 SLOWNESS = 2.0
 """Of a machine whose nodes share their processors."""
 
-PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
 KNOWN = ("job", "attempt", "input", "output", "digest")
 
 CHECK_INPUT = "read the input and check it"

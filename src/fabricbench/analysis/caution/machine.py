@@ -38,7 +38,7 @@ from fabricbench.testbed.differences import differences_in
 
 MISSED_SHARE = 0.2
 """Of the samples: a cell that loses more to late starts was measured while the ranks were held up."""
-LATE_SHARE = 0.1
+START_TOLERANCE_SHARE = 0.1
 """Of the time: what later starts add is no longer small beside it."""
 CLOCK_SHARE = 0.05
 """Of the time: clocks that are known less well may be part of it. The measurer refuses those that shifted by as much."""
@@ -372,7 +372,7 @@ def loose_starts(material: Material) -> Iterator[Caution]:
             f"{found.worst}), which is in it: see back to back"
         )
 
-    return note_shares(material, lambda side: _shares(side, "start_tolerance_ns", LATE_SHARE), words)
+    return note_shares(material, lambda side: _shares(side, "start_tolerance_ns", START_TOLERANCE_SHARE), words)
 
 
 def uncertain_clocks(material: Material) -> Iterator[Caution]:

@@ -15,7 +15,8 @@ from fabricbench.errors import UsageError
 from fabricbench.lab import parse_fabrics
 from fabricbench.lab.topology import plan_lab
 from fabricbench.record.kernel_lines import KernelRecord, parse_kernel_record
-from fabricbench.record.launch import KERNEL_RECORDS, read_launch, write_launch
+from fabricbench.record.launch import read_launch, write_launch
+from fabricbench.record.launch_files import KERNEL_RECORDS
 from fabricbench.record.workload_cells import LaunchOfWorkload, record_of, result_of_kernel
 from fabricbench.testbed.model import LauncherKind, Layout, Testbed
 

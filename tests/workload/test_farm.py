@@ -12,9 +12,10 @@ from fabricbench.campaign.plan import plan_run
 from fabricbench.campaign.specification import campaign_of
 from fabricbench.errors import UsageError
 from fabricbench.record.farm_lines import FarmPlan
+from fabricbench.record.launch_files import FARM_RECORDS
 from fabricbench.record.workload_cells import LEADER_BYTES, OF_FIGURE
 from fabricbench.workload.adapter import Output, Place, WorkloadResult
-from fabricbench.workload.farm import RECORD, FarmStart
+from fabricbench.workload.farm import FarmStart
 from support.applications import lab_of
 from support.paces import FAST, SLOW
 
@@ -30,7 +31,7 @@ def start(source: str = "c.toml", nodes: int = 4, **keys: Any) -> FarmStart:
 
 
 def parsed(directory: Path, text: str | None = None, **keys: Any) -> WorkloadResult:
-    (directory / RECORD).write_text(FIXTURE.read_text() if text is None else text)
+    (directory / FARM_RECORDS).write_text(FIXTURE.read_text() if text is None else text)
     found = start(**keys).parse(Output(directory, directory / "stdout.log", directory / "stderr.log"))
     assert found is not None
     return found

@@ -51,12 +51,13 @@ from fabricbench.errors import Interrupted
 from fabricbench.launch.launcher import Command, Launcher
 from fabricbench.launch.slurm import is_own_job_ending
 from fabricbench.launch.staging import NotStaged
-from fabricbench.launch.watch import STDERR_FILE, TICK_SECONDS, Growth, ProgramEnd, run_watched
+from fabricbench.launch.watch import TICK_SECONDS, Growth, ProgramEnd, run_watched
 from fabricbench.quantity import count, format_duration
 from fabricbench.record.atomic import explained, replace_text
 from fabricbench.record.integrity import LAUNCH
 from fabricbench.record.journal import Journal, JournalEvent, under_way
 from fabricbench.record.launch import is_stored
+from fabricbench.record.launch_files import STDERR_FILE
 from fabricbench.record.outcome import LaunchOutcome
 from fabricbench.settings.session import SettingsNotHeldError, SettingsSession
 

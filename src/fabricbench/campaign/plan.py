@@ -29,11 +29,10 @@ from fabricbench.errors import UsageError
 from fabricbench.model import Model
 from fabricbench.quantity import count, enumeration, format_seconds_between
 from fabricbench.record.decision_table import prices_of
+from fabricbench.record.launch_files import RECORDS
 from fabricbench.record.manifest import MOST_BLOCKS, Extension, NodeLoss, gave_up_blocks
 from fabricbench.record.probe_plan import PlanFabric, PlanProbe, ProbePlan
 from fabricbench.testbed.model import Fabric, Mpi, Testbed, mpi_of
-
-RECORDS_FILE = "records.jsonl"
 
 HARDWARE_COUNTERS_NOTE = (
     "hardware counters are open while ranks are measured, which slows receivers that sleep: "
@@ -125,7 +124,7 @@ class RunPlan(Model):
             fabric=PlanFabric(
                 name=fabric.name, interface=fabric.interface, subnet=fabric.subnet, mtu=fabric.mtu, rdma=fabric.rdma
             ),
-            output=RECORDS_FILE,
+            output=RECORDS,
             probes=tuple(
                 probe.model_copy(update={"messages_per_sample": window_messages(probe, fabric)}) for probe in cells
             ),

@@ -49,6 +49,7 @@ from fabricbench.record.farm_lines import (
     FarmRecord,
     read_farm_record,
 )
+from fabricbench.record.launch_files import FARM_PLAN, FARM_RECORDS
 from fabricbench.record.workload_cells import (
     LEADER_BYTES,
     MPI_FACT,
@@ -78,7 +79,6 @@ from fabricbench.workload.application import PLACEHOLDER, Name, Text
 from fabricbench.workload.pace import Pace
 
 PROGRAM = "fabricbench-farm"
-PLAN, RECORD = "farm.json", "farm.jsonl"
 """Files of a launch's directory."""
 
 TIME = FigureOfMerit(name="time", unit="s", better="lower")
@@ -262,22 +262,22 @@ class FarmStart(WorkloadStart):
         return [
             str(native_file(PROGRAM, place.build)),
             "--output",
-            str(place.directory / RECORD),
+            str(place.directory / FARM_RECORDS),
             *place.interface_options,
-            str(place.directory / PLAN),
+            str(place.directory / FARM_PLAN),
         ]
 
     def files(self) -> Mapping[str, str]:
         """Return what it is told."""
-        return {PLAN: self.farm.plan_text}
+        return {FARM_PLAN: self.farm.plan_text}
 
     def outputs(self, output: Output) -> tuple[Path, ...]:
         """Return its record, which grows with each job."""
-        return (output.directory / RECORD,)
+        return (output.directory / FARM_RECORDS,)
 
     def parse(self, output: Output) -> WorkloadResult | None:
         """Return its record: how long it took, and what became of its jobs."""
-        path = output.directory / RECORD
+        path = output.directory / FARM_RECORDS
         return _result(read_farm_record(path), self.farm) if path.exists() else None
 
     @property

@@ -15,7 +15,7 @@ from typing import ClassVar
 from fabricbench.model import Metric
 from fabricbench.native import native_file
 from fabricbench.record.kernel_lines import KernelRecord, KernelRun, read_kernel_record
-from fabricbench.record.launch import KERNEL_RECORDS
+from fabricbench.record.launch_files import KERNEL_RECORDS
 from fabricbench.record.workload_cells import (
     OF_FIGURE,
     FigureFound,

@@ -94,7 +94,7 @@ def test_what_has_measured_once_is_never_stopped_however_often_it_fails():
 
 def test_a_measurer_is_none_of_its_affairs():
     found = trials()
-    measurer = launch("a").model_copy(update={"workload": None})
+    measurer = launch("a").model_copy(update={"workload": None, "subject": ""})
     for _ in range(9):
         found.note_failure(Failure(measurer, Command((), Path()), AttemptEnd.WITH_AN_ERROR, "ended", False, "", 1))
     assert found.review() == []

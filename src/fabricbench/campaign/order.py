@@ -52,11 +52,6 @@ class LaunchPlan(PlannedLaunch):
     workload: AnyStart | None = None
 
     @property
-    def subject(self) -> str:
-        """What is measured, alike on every fabric: the name of the workload; empty for the measurer."""
-        return "" if self.workload is None else self.workload.name
-
-    @property
     def half(self) -> tuple[str, str]:
         """Its fabric, and its subject: what every block measures once."""
         return self.fabric, self.subject
@@ -80,8 +75,10 @@ def launch_of(
     fabric: str, cells: Iterable[int], estimated_seconds: float, workload: WorkloadStart | None = None
 ) -> LaunchPlan:
     """Return what every block starts once, as a launch of the first one in no order yet; `cells` are in the order of their ids."""
+    subject = "" if workload is None else workload.name
     return LaunchPlan(
-        launch_id="-".join(filter(None, ("b00", fabric, workload.name if workload is not None else ""))),
+        launch_id="-".join(filter(None, ("b00", fabric, subject))),
+        subject=subject,
         block=0,
         position=0,
         fabric=fabric,

@@ -115,7 +115,7 @@ def test_a_kernel_may_be_slower_than_estimated_by_more_than_the_measurer():
         "experiment": [{"layers": ["tcp"], "pattern": "pingpong", "message_bytes": [64]}],
     }
     plan = plan_run(campaign_of(both, "both.toml"), lab_of(), seed=1)
-    assert {launch.half[1]: launch.slowness for launch in plan.launches} == {"": 1.0, "is.W.4": 5.0}
+    assert {launch.arm[1]: launch.slowness for launch in plan.launches} == {"": 1.0, "is.W.4": 5.0}
 
 
 def test_ranks_that_share_processors_are_expected_to_take_longer(monkeypatch: pytest.MonkeyPatch):

@@ -108,7 +108,7 @@ def test_of_two_tests_on_two_fabrics_each_launch_begins_as_many_blocks():
     testbed = plan_lab("two", 4, parse_fabrics("fast-ethernet,myrinet"), [0, 1]).testbed()
     for seed in range(8):
         launches = plan_run(campaign_of(table, "two.toml"), testbed, seed=seed).launches
-        begins = Counter(one.half for one in launches if one.position == 0)
+        begins = Counter(one.arm for one in launches if one.position == 0)
         assert sorted(begins.values()) == [3, 3, 3, 3]
 
 
@@ -130,7 +130,7 @@ def test_the_cells_of_a_block_follow_each_other_alike_on_all_fabrics_and_otherwi
     assert (len(after), set(after.values())) == (20, {2})
 
 
-def test_halves_are_close_within_ten_minutes_or_three_times_what_the_group_takes():
+def test_arms_are_close_within_ten_minutes_or_three_times_what_the_group_takes():
     group = groups_of(plan().launches)[0][0]
     assert group.close_seconds == CLOSE_SECONDS
     long = tuple(launch.model_copy(update={"estimated_seconds": 3600.0}) for launch in group.launches)

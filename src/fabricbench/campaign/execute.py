@@ -93,7 +93,7 @@ class Execution:
         self._attempts = Attempts(directory, plan, launcher, settings, carriers)
         self._now = now
         self._observed: list[tuple[tuple[str, str], float, float]] = []
-        """Half, estimate and seconds of each launch that came to its end, in earlier sessions as well."""
+        """Arm, estimate and seconds of each launch that came to its end, in earlier sessions as well."""
         self._failures: list[Failure] = []
         self._given_up: list[Failure] = []
         self._trials = Trials(plan.launches)
@@ -185,7 +185,7 @@ class Execution:
 
     def _stopped(self, stop: Stop) -> str:
         """Return what is told of a workload that is not started again."""
-        last = next(each for each in reversed(self._given_up) if each.launch.half in stop.halves)
+        last = next(each for each in reversed(self._given_up) if each.launch.arm in stop.arms)
         return (
             f"{stop.workload} is not started again on {' and '.join(stop.fabrics)}: {count(stop.starts, 'start')} failed alike "
             f"({last.reason}) and none measured anything; mend what {last.log} says, then "
@@ -230,7 +230,7 @@ class Execution:
         order = [launch.launch_id for launch in group.launches]
         aside = [launch_id for launch_id in order if self._finished.pop(launch_id, None) is not None]
         self._journal.append(JournalEvent.AGAIN, group=group.name, order=order, set_aside=aside, reason=reason)
-        # All at once: from here on no half of the group stands beside one that is measured later, whatever ends this session.
+        # All at once: from here on no arm of the group stands beside one that is measured later, whatever ends this session.
         for launch in group.launches:
             self._attempts.set_aside(launch)
         self._waiting.update({launch.launch_id: launch for launch in group.launches})
@@ -301,7 +301,7 @@ class Execution:
             self._finished[launch.launch_id] = begun.get(launch.launch_id, recorded)
             self._trials.note_finished(launch)
             if launch.launch_id in seconds:
-                self._observed.append((launch.half, launch.estimated_seconds, seconds[launch.launch_id]))
+                self._observed.append((launch.arm, launch.estimated_seconds, seconds[launch.launch_id]))
             if launch.launch_id not in told:
                 hashes = self._stored_hashes(launch)
                 self._journal.append(JournalEvent.ADOPTED, launch.launch_id, sha256=hashes, outcome=summary.outcome)
@@ -457,7 +457,7 @@ class Execution:
         self._journal.append(JournalEvent.FINISHED, launch.launch_id, sha256=hashes, seconds=seconds, outcome=ended)
         if ended is LaunchOutcome.DIED_AFTER_RECORD:
             self._notify(Notice(f"{launch.launch_id} counts: {stored.summary.end_in_words}"))
-        self._observed.append((launch.half, launch.estimated_seconds, outcome.seconds))
+        self._observed.append((launch.arm, launch.estimated_seconds, outcome.seconds))
         self._failures = [each for each in self._failures if each.launch.fabric != launch.fabric]
         if stored.summary.facts.has_dead_switch(self._plan.fabric(launch.fabric).network):
             self._notify(Notice(f"the emulated switch of {launch.fabric} was dead at the end of {launch.launch_id}"))
@@ -486,4 +486,4 @@ class Execution:
         return self._seconds_left(launches) + sum(launch.pause_seconds for launch in launches)
 
     def _seconds_left(self, launches: Iterable[LaunchPlan]) -> float:
-        return seconds_left([(each.half, each.estimated_seconds) for each in launches], self._observed)
+        return seconds_left([(each.arm, each.estimated_seconds) for each in launches], self._observed)

@@ -78,7 +78,7 @@ class Following:
         elif launch is not None and entry.event in FINISHED:
             self._finished.add(launch.launch_id)
             if isinstance(seconds := entry.facts.get("seconds"), float):
-                self._observed.append((launch.half, launch.estimated_seconds, seconds))
+                self._observed.append((launch.arm, launch.estimated_seconds, seconds))
 
     def _tell(self, entry: JournalEntry, launches: dict[str, LaunchPlan]) -> None:
         launch = launches.get(entry.launch_id or "")
@@ -103,4 +103,4 @@ class Following:
             return 0.0
         left = [one for one in self._stored.plan.launches if one.launch_id not in self._finished]
         pauses = sum(one.pause_seconds for one in left)
-        return pauses + seconds_left([(one.half, one.estimated_seconds) for one in left], self._observed)
+        return pauses + seconds_left([(one.arm, one.estimated_seconds) for one in left], self._observed)

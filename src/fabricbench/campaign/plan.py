@@ -22,7 +22,7 @@ from fabricbench.campaign.estimate import (
     patience_seconds,
 )
 from fabricbench.campaign.noise import NoiseProfile, usual_noise
-from fabricbench.campaign.order import LaunchPlan, halves_of, launch_of, order_blocks
+from fabricbench.campaign.order import LaunchPlan, arms_of, launch_of, order_blocks
 from fabricbench.campaign.specification import FEWEST_BLOCKS, Campaign
 from fabricbench.campaign.workloads import plan_workloads
 from fabricbench.errors import UsageError
@@ -159,7 +159,7 @@ def plan_run(
     workload_plan = plan_workloads(campaign, testbed, len(cell_plan.cells))
     asked = blocks if blocks is not None else campaign.blocks
     pause_seconds = sum(campaign.pause) / 2
-    fixed = sum(one.estimated_seconds + pause_seconds for one in workload_plan.halves)
+    fixed = sum(one.estimated_seconds + pause_seconds for one in workload_plan.arms)
     scaling = (
         unscaled(asked)
         if budget_seconds is None
@@ -183,7 +183,7 @@ def plan_run(
         fabrics=testbed.fabrics,
         cells=(*_probes(cells), *workload_plan.probes),
         launches=tuple(
-            order_blocks([*_halves(cells, testbed), *workload_plan.halves], range(scaling.blocks), seed, campaign.pause)
+            order_blocks([*_arms(cells, testbed), *workload_plan.arms], range(scaling.blocks), seed, campaign.pause)
         ),
         notes=(
             *campaign.notes,
@@ -259,8 +259,8 @@ def extend_plan(plan: RunPlan, extension: Extension, *, fewest: int | None = Non
         )
     if blocks < plan.blocks:
         return shorten_plan(plan, extension)
-    halves = halves_of(plan.launches, [fabric.name for fabric in plan.fabrics])
-    added = tuple(order_blocks(halves, range(plan.blocks, blocks), plan.seed, plan.pause))
+    arms = arms_of(plan.launches, [fabric.name for fabric in plan.fabrics])
+    added = tuple(order_blocks(arms, range(plan.blocks, blocks), plan.seed, plan.pause))
     return plan.model_copy(
         update={
             "blocks": blocks,
@@ -312,8 +312,8 @@ def plan_without(
     workload_plan = plan_workloads(asked, rest, first + len(cells))
     if not cells and not workload_plan.probes:
         raise UsageError(f"the rest of the nodes can carry nothing of campaign {campaign.name}")
-    halves = [*_halves(cells, rest), *workload_plan.halves]
-    again = order_blocks(halves, sorted(blocks - kept), plan.seed, plan.pause)
+    arms = [*_arms(cells, rest), *workload_plan.arms]
+    again = order_blocks(arms, sorted(blocks - kept), plan.seed, plan.pause)
     launches = [*(launch for launch in plan.launches if launch.block in kept), *again]
     loss = NodeLoss(
         reasons=dict(failed),
@@ -362,7 +362,7 @@ def _ranks(probe: PlanProbe) -> tuple[int, ...]:
     return (*probe.ranks, *(probe.congestor.ranks if probe.congestor is not None else ()))
 
 
-def _halves(cells: tuple[PlannedCell, ...], testbed: Testbed) -> Iterator[LaunchPlan]:
+def _arms(cells: tuple[PlannedCell, ...], testbed: Testbed) -> Iterator[LaunchPlan]:
     for fabric in testbed.fabrics:
         carried = [cell.probe for cell in cells if fabric.name in cell.fabrics]
         if carried:

@@ -27,14 +27,14 @@ class WorkloadPlan:
     """The workloads as cells, the launches of each on each fabric that every block has, and in words what was left out and why."""
 
     probes: tuple[PlanProbe, ...]
-    halves: tuple[LaunchPlan, ...]
+    arms: tuple[LaunchPlan, ...]
     notes: tuple[str, ...]
 
 
 def plan_workloads(campaign: Campaign, testbed: Testbed, first_id: int) -> WorkloadPlan:
     """Return the workloads of a campaign on a testbed, numbered from `first_id`; UsageError where a wish cannot be carried."""
     probes: list[PlanProbe] = []
-    halves: list[LaunchPlan] = []
+    arms: list[LaunchPlan] = []
     notes: list[str] = []
     asked_by: dict[Setup, tuple[int, WorkloadStart]] = {}
     named_by: dict[str, PlanProbe] = {}
@@ -57,8 +57,8 @@ def plan_workloads(campaign: Campaign, testbed: Testbed, first_id: int) -> Workl
                     hint="give one of the two another name",
                 )
             probes.append(probe)
-            halves += [launch_of(name, [probe.id], START_SECONDS + each, start) for name, each in seconds.items()]
-    return WorkloadPlan(tuple(probes), tuple(halves), tuple(dict.fromkeys(notes)))
+            arms += [launch_of(name, [probe.id], START_SECONDS + each, start) for name, each in seconds.items()]
+    return WorkloadPlan(tuple(probes), tuple(arms), tuple(dict.fromkeys(notes)))
 
 
 class _Different:

@@ -128,7 +128,7 @@ class WorkloadStart(Model, ABC):
 
     @property
     def title(self) -> str:
-        """How people are told of it."""
+        """The workload in messages."""
         return f"workload {self.name}"
 
     @property

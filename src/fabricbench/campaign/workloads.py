@@ -76,11 +76,11 @@ class _Different:
         """
         place = Place(Path(), fabric)
         for start in starts:
-            essence = (start.kind, start.essence(place))
-            same = next((each for each in self._known if each[0] == essence), None)
+            form = (start.kind, start.canonical_form(place))
+            same = next((each for each in self._known if each[0] == form), None)
             is_told_below = same is not None and same[1] == start and same[2] != number  # with the name of its cell
             if same is None or is_told_below or (same[2] != number and "name" in type(table).model_fields):
-                self._known.append((essence, start, number))
+                self._known.append((form, start, number))
                 yield start
             elif same[2] == number:
                 notes.append(f"{start.name} is {same[1].name} by other options: it is run once")

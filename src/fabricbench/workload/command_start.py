@@ -97,7 +97,7 @@ class CommandStart(WorkloadStart):
             front=transports.front(self.application.transport, self.ranks, place),
         )
 
-    def essence(self, place: Place) -> object:
+    def canonical_form(self, place: Place) -> object:
         """Return its ranks, and its texts with their placeholders filled but for a fabric's."""
         del place
         values = self._placeholders()

@@ -13,7 +13,7 @@ from fabricbench.campaign.preparing import prepare_in
 from fabricbench.campaign.run_directory import RunDirectory, StoredPlan
 from fabricbench.campaign.specification import campaign_of, read_campaign
 from fabricbench.campaign.trust import beyond_this_installation
-from fabricbench.campaign.venue import Conditioned, Standing, find_twins, find_venue, in_conditions
+from fabricbench.campaign.venue import Conditioned, Standing, find_aa_pair, find_venue, in_conditions
 from fabricbench.errors import UsageError
 from fabricbench.record.decision_table import DecisionTable, prices_of
 from fabricbench.testbed.model import Mpi, MpiTransport, Testbed
@@ -185,7 +185,7 @@ def test_a_stored_plan_keeps_its_conditions_and_says_which_commands_it_would_run
 
 def test_a_self_check_takes_no_conditions():
     with pytest.raises(UsageError, match="a self-check compares a fabric with itself"):
-        in_conditions(find_twins("lab:myrinet", None), (USUAL,))
+        in_conditions(find_aa_pair("lab:myrinet", None), (USUAL,))
     plain = find_venue("lab:myrinet")
     assert in_conditions(plain, ()) is plain
 

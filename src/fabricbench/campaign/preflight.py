@@ -26,7 +26,7 @@ from fabricbench.campaign.events import NodesAsked, Notice, Notify
 from fabricbench.campaign.plan import RunPlan
 from fabricbench.campaign.quietness import OtherLoad
 from fabricbench.campaign.start import PROBE, start_of
-from fabricbench.campaign.venue import Conditioned, OwnLab, Standing, Twins, Venue
+from fabricbench.campaign.venue import AAPair, Conditioned, OwnLab, Standing, Venue
 from fabricbench.errors import FabricbenchError
 from fabricbench.interpreter import python
 from fabricbench.launch.asking import MOST_IN_FLIGHT, AskingLimits, CommandAnswer, ask_all, ask_together
@@ -75,8 +75,8 @@ def pass_preflight(venue: Venue, plan: RunPlan, notify: Notify) -> Preflight:
 
 def examine_venue(venue: Venue, plan: RunPlan | None, notify: Notify) -> Preflight:
     """Return how the venue was found, for a plan or for any. Raises what no launch could be started for."""
-    # A twin is the same fabric by intention, and so are a fabric's conditions.
-    place = venue.of if isinstance(venue, Twins | Conditioned) else venue
+    # The two names of an A/A pair are one fabric by intention, and so are a fabric's conditions.
+    place = venue.of if isinstance(venue, AAPair | Conditioned) else venue
     if plan is not None:
         _check_commands(place, plan)
     if isinstance(place, OwnLab):

@@ -169,7 +169,7 @@ class Fabric(Model):
     after a change, say, in the order of the testbed): measured in turn within one run, they are compared by block. An emulated
     fabric has rates `scale` times lower and delays so many times longer than what it is named after. `nodes` are those that it
     joins, where it does not join all. `network` is what switches and addresses know it by: itself, or the fabric of which it is a
-    side, in a `condition` or for the second time (`twins_of`).
+    side, in a `condition` or for the second time (`aa_pair_of`).
     """
 
     name: Annotated[str, NO_SETTING] = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")
@@ -319,9 +319,9 @@ class Testbed(Model):
         """Return the testbed without these nodes; ValueError where none is left."""
         return Testbed.model_validate({**dict(self), "nodes": [node for node in self.nodes if node.name not in nodes]})
 
-    def twins_of(self, name: str) -> Testbed:
+    def aa_pair_of(self, name: str) -> Testbed:
         """Return the testbed with that fabric alone, listed twice under two names: what a self-check compares. Raises KeyError."""
         fabric = self.fabric(name)
-        fabric = fabric.model_copy(update={"condition_of": ""})  # a twin differs in nothing, so it is no condition
-        twin = fabric.model_copy(update={"name": f"{name}-again"})
-        return self.model_copy(update={"fabrics": (fabric, twin)})
+        fabric = fabric.model_copy(update={"condition_of": ""})  # nothing differs, so that neither is a condition
+        again = fabric.model_copy(update={"name": f"{name}-again"})
+        return self.model_copy(update={"fabrics": (fabric, again)})

@@ -7,11 +7,11 @@ from ipaddress import IPv4Address
 
 import pytest
 
-from fabricbench.analysis.selfcheck import are_twins
+from fabricbench.analysis.selfcheck import is_aa_pair
 from fabricbench.campaign.condition import Condition
 from fabricbench.campaign.plan import plan_run
 from fabricbench.campaign.specification import Campaign, Experiment
-from fabricbench.campaign.venue import OwnLab, Standing, Twins, find_twins, find_venue, in_conditions
+from fabricbench.campaign.venue import AAPair, OwnLab, Standing, find_aa_pair, find_venue, in_conditions
 from fabricbench.errors import UsageError
 from fabricbench.launch.library import mpich
 from fabricbench.launch.mpi import MpiStarter
@@ -21,8 +21,8 @@ from fabricbench.record.launch import LaunchFacts
 from fabricbench.testbed.model import Fabric, Node, Testbed
 
 
-def test_twins_are_one_fabric_under_two_names_and_the_lab_builds_no_other():
-    venue = find_twins("lab:fast-ethernet,myrinet", "myrinet", nodes=2)
+def test_an_a_a_pair_is_one_fabric_under_two_names_and_the_lab_builds_no_other():
+    venue = find_aa_pair("lab:fast-ethernet,myrinet", "myrinet", nodes=2)
     first, second = venue.testbed().fabrics
     assert (first.name, second.name) == ("myrinet", "myrinet-again")
     assert first.model_copy(update={"name": second.name}) == second
@@ -40,14 +40,14 @@ def test_ranks_meet_at_the_address_of_the_network_on_every_side_of_a_fabric(test
     stands = Standing(given=testbed.model_copy(update={"nodes": nodes}))
     jumbo = Condition(name="jumbo", mtu=9000, fabrics=("slow",))
     launcher = SshLauncher(MpiStarter("mpiexec", hydra, "5.0.2", mpich, "5.0.2"), stands.given)
-    for venue in (stands, Twins(of=stands, fabric="slow"), in_conditions(stands, (jumbo,))):
+    for venue in (stands, AAPair(of=stands, fabric="slow"), in_conditions(stands, (jumbo,))):
         met = {launcher.meeting_address(one) for one in venue.testbed().fabrics if one.network == "slow"}
         assert met == {"10.1.0.1"}
     assert launcher.meeting_address(testbed.fabric("fast")) == nodes[0].name
 
 
 def test_a_lab_watches_the_one_switch_of_a_fabric_for_both_of_its_names():
-    venue = find_twins("lab:myrinet", None, nodes=2)
+    venue = find_aa_pair("lab:myrinet", None, nodes=2)
     launcher = venue.sketch()
     assert {launcher.meeting_address(one) for one in venue.testbed().fabrics} == {
         str(venue.testbed().nodes[0].addresses["myrinet"])
@@ -64,22 +64,22 @@ def test_a_fabric_of_a_stored_run_that_names_no_network_is_its_own(stored: dict[
 
 
 def test_the_two_names_of_a_self_check_of_before_are_one_fabric_as_those_of_now_are():
-    now = find_twins("lab:myrinet", None, nodes=2).testbed().fabrics
+    now = find_aa_pair("lab:myrinet", None, nodes=2).testbed().fabrics
     before = [Fabric.model_validate({**one.model_dump(mode="json"), "network": ""}) for one in now]
     assert [one.network for one in before] == ["myrinet", "myrinet-again"]
-    assert are_twins(*now)
-    assert are_twins(*before)
+    assert is_aa_pair(*now)
+    assert is_aa_pair(*before)
 
 
 def test_a_testbed_of_several_fabrics_asks_which():
     with pytest.raises(UsageError, match="has 2 fabrics") as caught:
-        find_twins("lab:fast-ethernet,myrinet", None)
+        find_aa_pair("lab:fast-ethernet,myrinet", None)
     assert caught.value.hint == "choose one with --fabric: fast-ethernet, myrinet"
 
 
 def test_a_fabric_that_is_not_there_is_named():
     with pytest.raises(UsageError, match="no fabric 'sci'"):
-        find_twins("lab:myrinet", "sci")
+        find_aa_pair("lab:myrinet", "sci")
 
 
 def test_two_conditions_of_a_fabric_are_launched_in_turn_in_every_block():
@@ -96,6 +96,6 @@ def test_two_conditions_of_a_fabric_are_launched_in_turn_in_every_block():
     assert {plan.probe_plan(launch).fabric.interface for launch in plan.launches} == {"myr0", "myr1"}
 
 
-def test_a_twin_for_the_self_check_is_no_condition():
-    twins = find_twins("lab:old=myrinet,new=myrinet:delay=20us", "new", nodes=2).testbed()
-    assert [(fabric.name, fabric.condition_of) for fabric in twins.fabrics] == [("new", ""), ("new-again", "")]
+def test_neither_name_of_an_a_a_pair_is_a_condition():
+    pair = find_aa_pair("lab:old=myrinet,new=myrinet:delay=20us", "new", nodes=2).testbed()
+    assert [(fabric.name, fabric.condition_of) for fabric in pair.fabrics] == [("new", ""), ("new-again", "")]

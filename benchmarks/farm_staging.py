@@ -22,9 +22,9 @@ from fabricbench.campaign.venue import OwnLab
 from fabricbench.lab import parse_fabrics
 from fabricbench.model import Layer
 from fabricbench.record.farm_lines import read_farm_record
+from fabricbench.record.launch_files import FARM_RECORDS
 from fabricbench.record.store import Run
 from fabricbench.testbed.model import Fabric
-from fabricbench.workload.farm import RECORD
 
 INPUT_BYTES = 10**6
 AT_ONCE = 1
@@ -56,7 +56,7 @@ def measured_seconds(
     start_run(folder, asked, venue, plan_run(asked, venue.testbed(), seed=1), notify=lambda _: None)
     found: dict[str, list[float]] = {fabric.name: [] for fabric in venue.testbed().fabrics}
     for launch in Run.open(folder).launches:
-        record = read_farm_record(folder / "launches" / launch.launch_id / RECORD)
+        record = read_farm_record(folder / "launches" / launch.launch_id / FARM_RECORDS)
         if record.footer is not None:
             found[launch.fabric].append(record.footer.seconds)
     return venue.testbed().fabrics, found

@@ -33,8 +33,8 @@ def table(path: Path) -> list[str]:
         launch = launches.get(entry.launch_id or "")
         seconds = entry.facts.get("seconds")
         if launch is not None and entry.event is JournalEvent.FINISHED and isinstance(seconds, float):
-            took[launch.half].append(seconds)
-            expected[launch.half] = launch.estimated_seconds
+            took[launch.arm].append(seconds)
+            expected[launch.arm] = launch.estimated_seconds
     fabrics = [fabric.name for fabric in plan.fabrics]
     lines = [
         f"| seconds | {' | '.join(f'{name}: expected | took | ratio' for name in fabrics)} |",

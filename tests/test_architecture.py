@@ -192,7 +192,9 @@ def test_what_the_page_names_is_there():
     named = set(re.findall(r"`((?:native|src|tests|docs|schema|examples)/[\w./-]+)`", PAGE))
     named |= {
         f"src/fabricbench/{path}"
-        for path in re.findall(r"`((?:record|workload|launch|campaign|exchange|chapters|report)/[\w./]+)`", PAGE)
+        for path in re.findall(
+            r"`((?:record|workload|launch|campaign|analysis|exchange|chapters|report)/[\w./]+)`", PAGE
+        )
     }
     assert named
     assert sorted(path for path in named if not (PACKAGE.parents[1] / path.rstrip("/")).exists()) == []

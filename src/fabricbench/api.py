@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fabricbench.analysis.findings import Findings
+from fabricbench.analysis.findings import DEFAULT_CONFIDENCE, Findings
 from fabricbench.campaign.plan import RunPlan
 from fabricbench.campaign.preparing import prepare
 from fabricbench.record.store import Run
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from fabricbench.analysis.measured import Configuration
     from fabricbench.model import Model
     from fabricbench.record.verification import Verification
-
-DEFAULT_CONFIDENCE = 0.95
 
 
 def load(path: Path | str) -> Run:

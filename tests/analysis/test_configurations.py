@@ -21,6 +21,7 @@ from fabricbench.chapters.decision import DECISION
 from fabricbench.chapters.factors import CHAPTER, EFFECTS, INTERACTIONS
 from fabricbench.errors import UsageError
 from fabricbench.record.decision_table import DecisionTable, FabricPrice
+from fabricbench.record.manifest import write_manifest
 from fabricbench.record.store import Run
 from fabricbench.statistics.ratios import run_means
 from support.configuration_screens import Design, is_found, is_wrong, screen
@@ -42,6 +43,17 @@ def test_runs_that_nothing_tells_apart_are_runs_of_one_side(write: Write):
     ]
     found = configurations_of(runs)
     assert [(one.name, len(one.runs)) for one in found] == [("Xeon Gold 6148", 2), ("EPYC 7742", 2)]
+
+
+def test_runs_between_which_somebody_corrected_a_price_are_one_configuration(write: Write):
+    priced = write("priced", {"ib": 1.0})
+    costs = {"price_per_node": 900.0, "price_fixed": 4000.0, "power_per_node_watt": 12.0, "currency": "USD"}
+    testbed = priced.manifest.testbed
+    fabrics = (testbed.fabrics[0].model_copy(update=costs),)
+    testbed = testbed.model_copy(update={"fabrics": fabrics})
+    write_manifest(priced.path, priced.manifest.model_copy(update={"testbed": testbed}))
+    runs = [write("unpriced", {"ib": 1.0}), Run.open(priced.path), write("other", {"ib": 1.0}, mtu=9000)]
+    assert [(one.name, len(one.runs)) for one in configurations_of(runs)] == [("mtu 1500", 2), ("mtu 9000", 1)]
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from fabricbench.analysis.measured import CellMeasured
 from fabricbench.analysis.ranking import places, ranks
 from fabricbench.analysis.sides import read_sides
 from fabricbench.analysis.weighing import Weighed, usual_tests
+from fabricbench.campaign.specification import campaign_of
 from fabricbench.chapters.decision import DECISION, decision_lines
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Pattern
@@ -25,9 +26,12 @@ from fabricbench.record.decision_table import (
     Weight,
     read_decision,
 )
+from fabricbench.record.manifest import write_manifest
+from fabricbench.record.store import Run
 from fabricbench.statistics.ratios import EXACT, Rounding
 from fabricbench.statistics.scores import chances_of_first, mean_draws, pair_tests, share_of_no_difference
 from fabricbench.testbed.wire import Wire
+from support.applications import TIME
 from support.decisions import BULK, TRIP, break_even, decided, written
 from support.lost_runs import lost_run
 from support.synthetic_run import Noise
@@ -266,6 +270,26 @@ def test_the_share_that_decides_is_covered_and_not_told_where_one_side_is_open()
     assert told > 250
     assert covered / told >= 0.92
     assert share_of_no_difference(random.normal(0.3, 0.05, 6), random.normal(-0.01, 0.2, 6), 0.0) is None
+
+
+def test_a_weight_is_not_left_out_for_what_became_of_a_workload_whose_name_only_begins_alike(tmp_path: Path):
+    run = lost_run(tmp_path / "run", workload="ring-big.4")
+    command = {"kind": "command", "command": ["x"], "success": {"found": ["x"]}, "figure": [TIME], "ranks": [4]}
+    campaign = campaign_of(
+        {"campaign": {}, "workload": [{"name": name, **command} for name in ("ring", "ring-big")]}, "x"
+    )
+    told = {"campaign": run.manifest.campaign | {"workloads": campaign.model_dump(mode="json")["workloads"]}}
+    write_manifest(run.path, run.manifest.model_copy(update=told))
+    trip = Weight(layer=Layer.TCP, pattern=Pattern.PINGPONG)
+    found = {}
+    for name in ("ring", "ring-big"):
+        decision = DECISION.first_of(
+            analyse([Run.open(run.path)], decision=DecisionTable(weight=(trip, Weight(workload=name))))
+        )
+        assert decision is not None
+        found |= {one.what: one.why for one in decision.left_out}
+    assert found["ring"] == "not measured"
+    assert found["ring-big"].startswith("measured and lost: 6 of 6 launches failed")
 
 
 def test_a_weight_whose_test_is_lost_is_not_shared_out_and_nobody_is_first_without_it(tmp_path: Path):

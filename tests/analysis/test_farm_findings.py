@@ -22,6 +22,7 @@ from fabricbench.chapters.workloads import workload_lines
 from fabricbench.record.farm_jobs import JobEnd
 from fabricbench.record.farm_lines import FarmAttempt, FarmFooter, FarmHeader, FarmRecord
 from fabricbench.record.launch import LaunchFacts, write_launch
+from fabricbench.record.launch_files import FARM_RECORDS
 from fabricbench.record.lines import RankInfo
 from fabricbench.record.manifest import Manifest, PlannedLaunch, write_manifest
 from fabricbench.record.provenance import Origin, Proof
@@ -29,7 +30,7 @@ from fabricbench.record.store import Run
 from fabricbench.record.workload_cells import LaunchOfWorkload, WorkloadPart, record_of
 from fabricbench.report.losses import losses_of
 from fabricbench.workload.adapter import Output, WorkloadResult
-from fabricbench.workload.farm import RECORD, FarmStart
+from fabricbench.workload.farm import FarmStart
 from support.applications import lab_of
 from support.synthetic_run import STARTED_NS
 
@@ -141,7 +142,7 @@ def read(start: FarmStart, directory: Path, told: FarmRecord) -> WorkloadResult:
     assert told.header is not None
     assert told.footer is not None
     lines = (one.model_dump_json(by_alias=True) for one in (told.header, *told.attempts, told.footer))
-    (directory / RECORD).write_text("".join(f"{one}\n" for one in lines))
+    (directory / FARM_RECORDS).write_text("".join(f"{one}\n" for one in lines))
     found = start.parse(Output(directory, directory / "stdout.log", directory / "stderr.log"))
     assert found is not None
     return found

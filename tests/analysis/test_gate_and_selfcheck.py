@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 from fabricbench.analysis.findings import Replication
 from fabricbench.analysis.gate import GateVerdict, check_regressions
-from fabricbench.analysis.selfcheck import analyse_selfcheck, are_twins
+from fabricbench.analysis.selfcheck import analyse_selfcheck, is_aa_pair
 from fabricbench.cli.check_text import limits
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Metric, Pattern
@@ -122,7 +122,7 @@ def test_a_fabric_listed_twice_is_checked_as_twins_by_block(make_run: MakeRun):
     assert not found.has_failed
     assert [one.way for one in found.plain] == ["twins", "halves", "halves"]
     assert 1.0 < found.plain[0].finds < 1.05
-    assert not are_twins(*synthetic_testbed({"one": 100e6, "again": 100e6}).fabrics)
+    assert not is_aa_pair(*synthetic_testbed({"one": 100e6, "again": 100e6}).fabrics)
 
 
 def test_a_twin_that_is_slower_fails_though_exchanging_sides_hides_it(make_run: MakeRun):

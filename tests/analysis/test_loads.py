@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from ipaddress import IPv4Network
 from itertools import pairwise
 from pathlib import Path
 
@@ -196,10 +197,24 @@ def test_the_payload_of_an_interface_is_the_busier_way_less_its_headers():
         "fe0": InterfaceBytes(sent=1514, received=3 * 1514),
         "ctl0": InterfaceBytes(sent=10**9, received=0),
     }
-    assert payload_of(carried, fabric) == pytest.approx(3 * 1448)
-    assert payload_of({"ctl0": carried["ctl0"]}, fabric) is None
+    assert payload_of(carried, fabric, ()) == pytest.approx(3 * 1448)
+    assert payload_of({"ctl0": carried["ctl0"]}, fabric, ()) is None
     uncounted = {"fe0": InterfaceBytes(sent=0, received=0, is_counted=False)}
-    assert payload_of(uncounted, fabric) is None
+    assert payload_of(uncounted, fabric, ()) is None
+
+
+def test_the_interface_of_a_fabric_that_a_subnet_tells_is_the_one_that_rank_0_found():
+    fabric = Fabric(name="fe", subnet=IPv4Network("10.1.0.0/24"), mtu=1500)
+    carried = {
+        "eno1": InterfaceBytes(sent=1514, received=3 * 1514),
+        "ens2": InterfaceBytes(sent=10**9, received=0),
+    }
+    ranks = [
+        RankInfo(rank=rank, host=f"n{rank}", pid=1, cpus=(0,), interface=name)
+        for rank, name in enumerate(("eno1", "ens2"))
+    ]
+    assert payload_of(carried, fabric, ranks) == pytest.approx(3 * 1448)
+    assert payload_of(carried, fabric, ()) is None
 
 
 def test_speed_up_and_efficiency_tell_strong_from_weak(findings: Findings):

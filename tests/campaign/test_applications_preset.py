@@ -95,7 +95,7 @@ def test_a_budget_chooses_how_large_loads_are_and_the_plan_says_so():
     usual, large, small = (budgeted(f"{seconds * share:.0f}s") for share in (1.2, 50, 0.6))
     assert usual.plan.cells == whole.cells
     names = {
-        size: {launch.half[1] for launch in one.plan.launches} for size, one in (("large", large), ("small", small))
+        size: {launch.arm[1] for launch in one.plan.launches} for size, one in (("large", large), ("small", small))
     }
     assert {"ft.A.4", "hpl-n4000-nb192-grid2x2.4"} <= names["large"]
     assert {"ft.S.4", "hpl-n1000-nb192-grid2x2.4"} <= names["small"]
@@ -112,7 +112,7 @@ def test_a_number_of_blocks_is_kept_whatever_the_budget_chooses():
     of_two = budgeted(None, 2).plan
     chosen = budgeted(f"{of_two.estimated_seconds * 0.8:.0f}s", 2).plan
     assert chosen.blocks == 2
-    assert "ft.S.4" in {launch.half[1] for launch in chosen.launches}
+    assert "ft.S.4" in {launch.arm[1] for launch in chosen.launches}
     with pytest.raises(
         UsageError, match="a budget of 3 s is too small: 2 blocks of 1 test and the workloads take at least"
     ):

@@ -13,7 +13,7 @@ from fabricbench.campaign.preparing import prepare_in
 from fabricbench.campaign.run_directory import RunDirectory, StoredPlan
 from fabricbench.campaign.specification import campaign_of, read_campaign
 from fabricbench.campaign.trust import beyond_this_installation
-from fabricbench.campaign.venue import Conditioned, Standing, find_twins, find_venue, in_conditions
+from fabricbench.campaign.venue import Conditioned, Standing, find_aa_pair, find_venue, in_conditions
 from fabricbench.errors import UsageError
 from fabricbench.record.decision_table import DecisionTable, prices_of
 from fabricbench.testbed.model import Mpi, MpiTransport, Testbed
@@ -51,7 +51,7 @@ def test_each_fabric_stands_in_the_testbed_once_for_each_of_its_conditions(testb
     assert jumbo.settings == {"mtu": "9000", "net.core.busy_poll": "50"}
     assert tuned.transport is MpiTransport.UCX
     assert tuned.description == "with UCX"
-    assert found.nodes[1].addresses == dict.fromkeys(("slow-usual", "slow-jumbo", "slow-tuned"), "10.1.0.2")
+    assert [str(found.nodes[1].address_on(one)) for one in found.fabrics[:3]] == ["10.1.0.2"] * 3
 
 
 def test_a_fabric_that_no_condition_is_for_stays_as_it_is_and_keeps_the_original_settings(testbed: Testbed):
@@ -149,7 +149,7 @@ def test_a_preflight_takes_two_conditions_of_a_network_for_what_they_are(testbed
     answers = {"a": facts("1", 1500), "b": facts("2", 1500)}
     assert judge(sides, answers, Requirements(version="1", programs={})).findings == ()
     strangers = sides.model_copy(
-        update={"fabrics": tuple(one.model_copy(update={"network": ""}) for one in sides.fabrics)}
+        update={"fabrics": tuple(one.model_copy(update={"network": one.name}) for one in sides.fabrics)}
     )
     subjects = {one.subject for one in judge(strangers, answers, Requirements(version="1", programs={})).findings}
     assert subjects == {"distinct"}
@@ -185,7 +185,7 @@ def test_a_stored_plan_keeps_its_conditions_and_says_which_commands_it_would_run
 
 def test_a_self_check_takes_no_conditions():
     with pytest.raises(UsageError, match="a self-check compares a fabric with itself"):
-        in_conditions(find_twins("lab:myrinet", None), (USUAL,))
+        in_conditions(find_aa_pair("lab:myrinet", None), (USUAL,))
     plain = find_venue("lab:myrinet")
     assert in_conditions(plain, ()) is plain
 

@@ -12,10 +12,13 @@ import pytest
 
 from fabricbench.analysis.analysing import error_of_look
 from fabricbench.campaign import run as running
+from fabricbench.campaign.attempt import Attempts
+from fabricbench.campaign.events import Event, Notice
 from fabricbench.campaign.plan import extend_plan, plan_run
 from fabricbench.campaign.run import resume_run, start_run
 from fabricbench.campaign.run_directory import RunDirectory
 from fabricbench.campaign.specification import Campaign, Experiment
+from fabricbench.campaign.trust import seal_plan
 from fabricbench.campaign.venue import Standing
 from fabricbench.errors import EnvironmentLacks, RunIncomplete, UsageError
 from fabricbench.launch.launcher import Launcher
@@ -37,16 +40,21 @@ class Bench:
         self.path = path / "run"
         self.testbed = testbed
         self.launcher = FakeLauncher(path / "behaviour")
+        self.events: list[Event] = []
 
-    def start(self, *, is_final: bool = False) -> None:
-        plan = plan_run(CAMPAIGN, self.testbed, seed=5).model_copy(update={"is_final": is_final})
+    def start(self, *, is_final: bool = False, blocks: int | None = None, budget_seconds: float | None = None) -> None:
+        plan = plan_run(CAMPAIGN, self.testbed, seed=5, blocks=blocks)
+        plan = plan.model_copy(update={"is_final": is_final, "budget_seconds": budget_seconds})
         venue = Standing(given=self.testbed)
-        start_run(self.path, CAMPAIGN, venue, plan, notify=lambda _: None, preflight=False)
+        start_run(self.path, CAMPAIGN, venue, plan, notify=self.events.append, preflight=False)
 
     def resume(self, blocks: int | None = None) -> Run:
         self.launcher.started.clear()
-        resume_run(self.path, notify=lambda _: None, blocks=blocks, preflight=False)
+        resume_run(self.path, notify=self.events.append, blocks=blocks, preflight=False)
         return Run.open(self.path)
+
+    def notices(self) -> list[str]:
+        return [event.text for event in self.events if isinstance(event, Notice)]
 
     def planned(self) -> list[str]:
         return [launch.launch_id for launch in RunDirectory(self.path).read_plan().plan.launches]
@@ -191,6 +199,50 @@ def test_a_run_that_was_declared_final_gives_up_no_block(bench: Bench):
     plan = RunDirectory(bench.path).read_plan().plan.model_copy(update={"blocks": 3})
     with pytest.raises(UsageError, match="declared final"):
         extend_plan(plan, Extension(blocks=2, planned=3, measured=0, unix_ns=0), fewest=0)
+
+
+def test_a_final_run_whose_budget_is_spent_ends_with_the_blocks_that_it_has_and_the_whole_error(bench: Bench):
+    """Time ended it, not what was seen."""
+    bench.start(is_final=True, blocks=4, budget_seconds=1e-3)
+    (told,) = [text for text in bench.notices() if "is spent" in text]
+    assert told.endswith("so the run has 2 of 4 blocks; it was declared final, so the others are not measured")
+    assert error_of_look([Run.open(bench.path)], 0.05) == 0.05
+    assert bench.resume().missing == ()
+    assert bench.launcher.started == []
+    with pytest.raises(UsageError, match="declared final"):
+        bench.resume(blocks=4)
+
+
+def half_of_block_two_is_left_and_the_budget_is_spent(bench: Bench) -> str:
+    """Leave a run of three blocks interrupted in the last, with the launch that it has of that."""
+    bench.start(blocks=3)
+    lose(bench, bench.planned()[-1])
+    stored = RunDirectory(bench.path).read_plan()
+    plan = stored.plan.model_copy(update={"budget_seconds": 1e-3})
+    RunDirectory(bench.path).write_plan(stored.model_copy(update={"plan": plan}))
+    seal_plan(RunDirectory(bench.path))
+    return bench.planned()[-2]
+
+
+def test_a_block_half_measured_that_no_longer_fits_the_budget_is_given_up_and_kept_aside(bench: Bench):
+    given_up = half_of_block_two_is_left_and_the_budget_is_spent(bench)
+    run = bench.resume()
+    assert bench.launcher.started == []
+    assert [launch.block for launch in run.launches] == [0, 0, 1, 1]
+    assert [one.name for one in run.set_aside] == [f"{given_up}/attempt-1"]
+    assert run.damaged == ()
+    assert bench.resume(blocks=3).missing == ()
+
+
+def test_a_run_that_an_earlier_version_left_with_a_launch_of_a_block_given_up_is_mended_by_the_next_resume(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+):
+    given_up = half_of_block_two_is_left_and_the_budget_is_spent(bench)
+    with monkeypatch.context() as patched:
+        patched.setattr(Attempts, "set_aside", lambda *_: None)
+        run = bench.resume()
+    assert [one.launch_id for one in run.damaged] == [given_up]
+    assert bench.resume().damaged == ()
 
 
 def test_blocks_are_not_added_where_the_venue_cannot_be_had(bench: Bench, monkeypatch: pytest.MonkeyPatch):

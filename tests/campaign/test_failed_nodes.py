@@ -26,8 +26,7 @@ from fabricbench.launch.staging import STAGED, NotStaged
 from fabricbench.record.journal import Journal, JournalEvent
 from fabricbench.record.manifest import has_moved, lost_by
 from fabricbench.record.store import Run
-from fabricbench.testbed.model import Fabric, Node, Testbed
-from fabricbench.testbed.model import LauncherKind as LauncherName
+from fabricbench.testbed.model import Fabric, LauncherKind, Node, Testbed
 from support.execution import Setting
 from support.fake_launcher import FakeLauncher
 
@@ -300,7 +299,7 @@ def test_a_node_that_the_job_lacks_has_failed(
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     monkeypatch.setattr(venue, "starter_of", lambda _: SimpleNamespace(reaches_nodes=True))
     monkeypatch.setattr(SlurmLauncher, "failed_nodes", lambda _: {"d": "timed out"})
-    slurm = four.model_copy(update={"launcher": LauncherName.SLURM, "is_allocated": is_allocated})
+    slurm = four.model_copy(update={"launcher": LauncherKind.SLURM, "is_allocated": is_allocated})
     plan = plan_run(CAMPAIGN, slurm, seed=3)
     stored = StoredPlan(campaign=CAMPAIGN, plan=plan, venue=Standing(given=slurm))
     rest = _without_silent_nodes(RunDirectory(tmp_path), stored, lambda _: None)

@@ -34,6 +34,12 @@ def failure(
     return Failure(launch(fabric), Command((), Path()), ended, "ended", True, log, code)
 
 
+def printed(fabric: str, text: str) -> Failure:
+    """A start that told its end on stdout alone."""
+    command = Command((), Path())
+    return Failure(launch(fabric), command, AttemptEnd.WITH_AN_ERROR, "ended", True, "", 1, stdout_tail=text)
+
+
 def trials(*failures: Failure, fabrics: tuple[str, ...] = ("a", "b")) -> Trials:
     found = Trials(launch(fabric, block) for fabric in fabrics for block in range(6))
     for one in failures:
@@ -46,6 +52,11 @@ def test_what_fails_alike_on_every_fabric_is_stopped_after_its_first_block():
     assert found.review() == [Stop(KERNEL.name, ("a", "b"), ALIKE_EVERYWHERE)]
     assert found.is_stopped(launch("a", 3))
     assert found.review() == []
+
+
+def test_programs_that_tell_their_end_on_stdout_fail_alike_where_that_is_alike():
+    assert trials(printed("a", "no input"), printed("a", "no input"), printed("b", "no input")).review()
+    assert not trials(printed("a", "at 0x1"), printed("a", "at 0x2"), printed("b", "at 0x3")).review()
 
 
 def test_what_fails_on_one_fabric_alone_is_stopped_there_and_goes_on_on_the_other():
@@ -83,7 +94,7 @@ def test_what_has_measured_once_is_never_stopped_however_often_it_fails():
 
 def test_a_measurer_is_none_of_its_affairs():
     found = trials()
-    measurer = launch("a").model_copy(update={"workload": None})
+    measurer = launch("a").model_copy(update={"workload": None, "subject": ""})
     for _ in range(9):
         found.note_failure(Failure(measurer, Command((), Path()), AttemptEnd.WITH_AN_ERROR, "ended", False, "", 1))
     assert found.review() == []

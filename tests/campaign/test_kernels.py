@@ -15,7 +15,8 @@ from fabricbench.errors import UsageError
 from fabricbench.lab import parse_fabrics
 from fabricbench.lab.topology import plan_lab
 from fabricbench.record.kernel_lines import KernelRecord, parse_kernel_record
-from fabricbench.record.launch import KERNEL_RECORDS, read_launch, write_launch
+from fabricbench.record.launch import read_launch, write_launch
+from fabricbench.record.launch_files import KERNEL_RECORDS
 from fabricbench.record.workload_cells import LaunchOfWorkload, record_of, result_of_kernel
 from fabricbench.testbed.model import LauncherKind, Layout, Testbed
 
@@ -114,7 +115,7 @@ def test_a_kernel_may_be_slower_than_estimated_by_more_than_the_measurer():
         "experiment": [{"layers": ["tcp"], "pattern": "pingpong", "message_bytes": [64]}],
     }
     plan = plan_run(campaign_of(both, "both.toml"), lab_of(), seed=1)
-    assert {launch.half[1]: launch.slowness for launch in plan.launches} == {"": 1.0, "is.W.4": 5.0}
+    assert {launch.arm[1]: launch.slowness for launch in plan.launches} == {"": 1.0, "is.W.4": 5.0}
 
 
 def test_ranks_that_share_processors_are_expected_to_take_longer(monkeypatch: pytest.MonkeyPatch):

@@ -15,7 +15,8 @@ import pytest
 from fabricbench.errors import EnvironmentLacks, Interrupted, RunIncomplete
 from fabricbench.launch.launcher import Command
 from fabricbench.launch.staging import STAGED, NotStaged
-from fabricbench.record.probe_plan import NO_SECRET, PLAN_FILE, plan_beside, write_secret_plan
+from fabricbench.record.launch_files import PLAN_FILE
+from fabricbench.record.probe_plan import NO_SECRET, plan_beside, write_secret_plan
 from fabricbench.testbed.model import Fabric
 from support.execution import Setting, make_record
 

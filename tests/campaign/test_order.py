@@ -7,14 +7,23 @@ from itertools import groupby, pairwise
 
 import pytest
 
-from fabricbench.campaign.order import CLOSE_SECONDS, groups_of, is_close, launch_of, order_blocks, rows_of_williams
+from fabricbench.campaign.order import (
+    CLOSE_SECONDS,
+    LaunchPlan,
+    groups_of,
+    is_close,
+    launch_of,
+    order_blocks,
+    rows_of_williams,
+)
 from fabricbench.campaign.plan import RunPlan, extend_plan, plan_run
 from fabricbench.campaign.specification import Campaign, campaign_of
 from fabricbench.errors import UsageError
 from fabricbench.lab import parse_fabrics
 from fabricbench.lab.topology import plan_lab
-from fabricbench.record.manifest import Extension
+from fabricbench.record.manifest import Extension, PlannedLaunch
 from fabricbench.testbed.model import Testbed
+from support.applications import PRINTED, TIME, lab_of
 
 FABRICS = "fast-ethernet,myrinet,gigabit-ethernet"
 
@@ -99,7 +108,7 @@ def test_of_two_tests_on_two_fabrics_each_launch_begins_as_many_blocks():
     testbed = plan_lab("two", 4, parse_fabrics("fast-ethernet,myrinet"), [0, 1]).testbed()
     for seed in range(8):
         launches = plan_run(campaign_of(table, "two.toml"), testbed, seed=seed).launches
-        begins = Counter(one.half for one in launches if one.position == 0)
+        begins = Counter(one.arm for one in launches if one.position == 0)
         assert sorted(begins.values()) == [3, 3, 3, 3]
 
 
@@ -121,7 +130,7 @@ def test_the_cells_of_a_block_follow_each_other_alike_on_all_fabrics_and_otherwi
     assert (len(after), set(after.values())) == (20, {2})
 
 
-def test_halves_are_close_within_ten_minutes_or_three_times_what_the_group_takes():
+def test_arms_are_close_within_ten_minutes_or_three_times_what_the_group_takes():
     group = groups_of(plan().launches)[0][0]
     assert group.close_seconds == CLOSE_SECONDS
     long = tuple(launch.model_copy(update={"estimated_seconds": 3600.0}) for launch in group.launches)
@@ -150,6 +159,26 @@ def test_blocks_that_cannot_be_added_are_refused_with_the_reason(blocks: int, is
     given = plan().model_copy(update={"is_final": is_final})
     with pytest.raises(UsageError, match=said):
         extend_plan(given, extension(blocks))
+
+
+def test_plans_and_manifests_of_before_tell_the_subject_of_a_launch_in_its_name():
+    table = {
+        "kind": "command",
+        "name": "is-large",
+        "command": ["x"],
+        "figure": [TIME],
+        "success": PRINTED,
+        "ranks": [2],
+    }
+    found = plan_run(campaign_of({"campaign": {"blocks": 2}, "workload": [table]}, "x"), lab_of(), seed=1)
+    for launch in (*plan().launches, *found.launches):
+        assert launch.subject == ("" if launch.workload is None else launch.workload.name)
+        for kind in (LaunchPlan, PlannedLaunch):
+            stored = launch.model_dump(mode="json", include=set(kind.model_fields))
+            now = kind.model_validate(stored)
+            before = kind.model_validate({name: value for name, value in stored.items() if name != "subject"})
+            assert before == now
+            assert now.subject == launch.subject
 
 
 def test_no_more_blocks_than_there_are_is_no_extension():

@@ -19,7 +19,7 @@ from fabricbench.campaign.run import resume_run, start_run
 from fabricbench.campaign.run_directory import RunDirectory, StoredPlan
 from fabricbench.campaign.specification import Campaign, Experiment
 from fabricbench.campaign.trust import seal_plan
-from fabricbench.campaign.venue import Standing, Twins
+from fabricbench.campaign.venue import AAPair, Standing
 from fabricbench.errors import EnvironmentLacks
 from fabricbench.lab import Lab, lab_support, parse_fabrics
 from fabricbench.launch.asking import CommandAnswer
@@ -172,7 +172,7 @@ def test_a_fabric_is_not_compared_with_itself_but_a_twin_is_meant_to_be():
     same = rack_of(Fabric(name="one", interface="eth0"), Fabric(name="two", interface="eth0"))
     assert [error.subject for error in examine(same).errors] == ["distinct"]
     alone = rack_of(Fabric(name="one", interface="eth0"))
-    twins = Twins(of=Standing(given=alone), fabric="one")
+    twins = AAPair(of=Standing(given=alone), fabric="one")
     assert examine_venue(twins, plan_run(CAMPAIGN, twins.testbed(), seed=1), lambda _: None).errors == ()
 
 

@@ -18,8 +18,7 @@ from fabricbench.launch.launcher import Launcher
 from fabricbench.quantity import count
 from fabricbench.record.manifest import read_manifest
 from fabricbench.testbed.advice import findings_in
-from fabricbench.testbed.model import LauncherKind as LauncherName
-from fabricbench.testbed.model import Testbed
+from fabricbench.testbed.model import LauncherKind, Testbed
 from support.fake_launcher import FakeLauncher
 
 
@@ -72,7 +71,7 @@ def test_a_run_on_this_machine_says_so_before_its_first_launch_and_keeps_it(
     experiment = Experiment(layers=("tcp",), pattern="pingpong", message_bytes=(64,))
     campaign = Campaign(name="tiny", blocks=2, experiments=(experiment,))
     events: list[Event] = []
-    in_a_lab = testbed.model_copy(update={"launcher": LauncherName.LAB, "lab": "a"})
+    in_a_lab = testbed.model_copy(update={"launcher": LauncherKind.LAB, "lab": "a"})
     plan = plan_run(campaign, in_a_lab, seed=5)
     start_run(tmp_path / "run", campaign, Standing(given=in_a_lab), plan, notify=events.append, preflight=False)
     first = next(place for place, event in enumerate(events) if isinstance(event, LaunchStarted))

@@ -13,7 +13,7 @@ from fabricbench.campaign.plan import plan_run
 from fabricbench.campaign.rank_proof import rank_violations
 from fabricbench.campaign.run_directory import RunDirectory
 from fabricbench.record.kernel_lines import KernelFooter, KernelHeader, KernelRun
-from fabricbench.record.launch import KERNEL_RECORDS
+from fabricbench.record.launch_files import KERNEL_RECORDS
 from fabricbench.record.workload_cells import RanksFound
 from fabricbench.workload.adapter import Place
 from fabricbench.workload.counted import rank_line

@@ -334,3 +334,19 @@ def test_the_journal_of_a_run_that_is_begun_again_tells_how_far_it_is(run: Setti
     journal.append(JournalEvent.AGAIN, group="block 0", set_aside=[run.ids[0]])
     following.look()
     assert [event.finished for event in events if isinstance(event, RunStarted)] == [0, 0]
+
+
+def test_launches_that_are_measured_again_without_failed_nodes_are_left(run: Setting):
+    events: list[Event] = []
+    following = Following(run.directory.path, events.append)
+    following.look()
+    journal = Journal(run.directory.path)
+    for launch_id in run.ids[:3]:  # a whole block, and a half
+        journal.append(JournalEvent.FINISHED, launch_id, seconds=1.0)
+    following.look()
+    journal.append(JournalEvent.LOST, reasons={"b": "off"}, kept=[0], ranks=2)
+    following.look()
+    assert [event.finished for event in events if isinstance(event, RunStarted)] == [0, 2]
+    later: list[Event] = []
+    Following(run.directory.path, later.append).look()
+    assert [event.finished for event in later if isinstance(event, RunStarted)] == [2]

@@ -134,6 +134,14 @@ def test_whoever_looks_slow_is_measured_again_before_being_accused(tmp_path: Pat
     assert result.stdout.startswith("No node, pair or direction was found slow.")
 
 
+def test_a_testbed_of_one_node_has_no_pair_to_map(tmp_path: Path):
+    result = show(tmp_path / "run", "--testbed", "local")
+    assert isinstance(result.exception, UsageError)
+    assert result.exception.message == "a map is of pairs of nodes, and the fabrics of this testbed are measured over 1"
+    assert result.exception.exit_code == 2
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_layer_without_a_stream_cannot_be_mapped(tmp_path: Path, measured: list[Path]):
     result = show(tmp_path / "run", "--testbed", "lab:net", "--seed", "7", "--layer", "udp")
     assert isinstance(result.exception, UsageError)

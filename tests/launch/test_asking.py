@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from fabricbench.launch import asking
-from fabricbench.launch.asking import AskingLimits, ask_all, ask_together
+from fabricbench.launch.asking import AskingLimits, CommandAnswer, ask_all, ask_together
 
 QUICK = AskingLimits(each_s=30, all_s=60)
 
@@ -68,6 +68,11 @@ def test_past_the_deadline_of_all_nobody_is_asked_any_more():
     assert answers["0"].problem is not None
     assert "no answer" in answers["0"].problem
     assert answers["2"].problem == "it was not asked: the 0.5 s for all nodes were over"
+
+
+def test_the_last_words_of_a_command_are_its_last_line_or_its_exit_code():
+    assert CommandAnswer(1, stderr="one\n  two  \n\n").last_words == "two"
+    assert CommandAnswer(7, stdout="one", stderr=" \n").last_words == "exit code 7"
 
 
 def test_a_program_that_is_missing_is_an_answer_too():

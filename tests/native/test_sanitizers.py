@@ -29,8 +29,9 @@ from fabricbench.model import Layer, Pattern
 from fabricbench.native import native_file
 from fabricbench.pattern_facts import USUAL_LAYERS, Family, PatternFacts
 from fabricbench.patterns import PATTERNS, why_impossible
+from fabricbench.record.launch_files import PLAN_FILE
 from fabricbench.record.lines import LINE_ADAPTER, CellFailed
-from fabricbench.record.probe_plan import PLAN_FILE, PlanFabric, PlanProbe, ProbePlan, Stopping, options_of, plan_beside
+from fabricbench.record.probe_plan import PlanFabric, PlanProbe, ProbePlan, Stopping, options_of, plan_beside
 from fabricbench.record.reading import read_record
 from fabricbench.testbed.model import Fabric
 from support.farms import Farms

@@ -7,12 +7,16 @@ import pytest
 from numpy.typing import NDArray
 
 from fabricbench.statistics.candidates import Candidate, Touch
-from fabricbench.statistics.culprits import confirm_culprits, find_culprits
+from fabricbench.statistics.culprits import Culprit, confirm_culprits, find_culprits_and_groups
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 MARGIN = 0.05
+
+
+def find_culprits(values: Floats, source: Integers, destination: Integers, *, margin: float) -> list[Culprit]:
+    return find_culprits_and_groups(values, source, destination, margin=margin).culprits
 
 
 def directed(members: int) -> tuple[Integers, Integers]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fabricbench.statistics.candidates import Candidate, Touch
-from fabricbench.statistics.culprits import find_culprits, smallest_found
+from fabricbench.statistics.culprits import find_culprits_and_groups, smallest_found
 from fabricbench.statistics.judgement import Judgement, Matrix, judge
 
 MARGIN = 0.05
@@ -94,9 +94,9 @@ def test_what_is_said_to_be_found_is_found_in_two_of_three(touch: Touch, members
     effect = float(np.median(told))
     assert effect < np.log1p(-MARGIN)
     found = [
-        find_culprits(
+        find_culprits_and_groups(
             (random.normal(0, 0.02, source.size) + effect * touched)[np.newaxis], source, destination, margin=MARGIN
-        )
+        ).culprits
         for _ in range(60)
     ]
     named = sum(any(one.candidate == candidate for one in each) for each in found)

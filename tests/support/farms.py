@@ -13,7 +13,7 @@ from typing import Any
 from fabricbench.native import build_info, native_file
 from fabricbench.record.farm_jobs import JobEnd
 from fabricbench.record.farm_lines import FarmPlan, FarmRecord, read_farm_record
-from fabricbench.workload.farm import RECORD
+from fabricbench.record.launch_files import FARM_RECORDS
 from support.processes import marked_processes, new_mark
 
 TIME_LIMIT_S = 60
@@ -59,7 +59,7 @@ class Farms:
         return path
 
     def start(self, ranks: int = 3, prefix: Sequence[str] = (), **keys: Any) -> subprocess.Popen[str]:
-        record = self._folder / RECORD
+        record = self._folder / FARM_RECORDS
         record.unlink(missing_ok=True)
         command = [build_info().mpiexec, "-n", str(ranks), str(native_file("fabricbench-farm"))]
         yields = str(native_file("libfabricbench-yield.so"))
@@ -74,7 +74,7 @@ class Farms:
 
     def end(self, farm: subprocess.Popen[str]) -> Outcome:
         _, stderr = farm.communicate(timeout=TIME_LIMIT_S)
-        record = self._folder / RECORD
+        record = self._folder / FARM_RECORDS
         read = read_farm_record(record) if record.exists() else FarmRecord()
         return Outcome(farm.returncode, stderr, read, self._folder)
 

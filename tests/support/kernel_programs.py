@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from fabricbench.campaign.plan import plan_run
 from fabricbench.campaign.specification import campaign_of
-from fabricbench.record.launch import KERNEL_RECORDS
+from fabricbench.record.launch_files import KERNEL_RECORDS
 from fabricbench.workload.adapter import Output, WorkloadResult, WorkloadStart
 from support.applications import lab_of
 

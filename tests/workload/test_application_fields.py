@@ -10,22 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from fabricbench.campaign.attempt import CONDITIONS_FILE
 from fabricbench.campaign.plan import plan_run
 from fabricbench.campaign.start import start_of
 from fabricbench.errors import EnvironmentLacks, UsageError
-from fabricbench.launch.guard import LEFT_FILE
-from fabricbench.launch.watch import STDERR_FILE, STDOUT_FILE
 from fabricbench.model import Layer
-from fabricbench.record.integrity import HASHED
-from fabricbench.record.launch import KERNEL_RECORDS, RECORDS
-from fabricbench.record.probe_plan import PLAN_FILE
 from fabricbench.testbed.model import Fabric
-from fabricbench.workload import farm, meeting
+from fabricbench.workload import meeting
 from fabricbench.workload.adapter import Output, Place
-from fabricbench.workload.application import OURS
 from fabricbench.workload.command import shipped_table
-from fabricbench.workload.counted import AROUND, BEGUN
 from fabricbench.workload.scaling import names_of, value_of
 from support.applications import RATE, campaign, lab_of, parsed, start, starts, table
 from support.scripts import script
@@ -234,13 +226,3 @@ def test_a_rank_that_does_not_come_is_named_and_nobody_waits_for_ever(tmp_path: 
     assert "ended before all ranks were there" in second.stderr
     (alone,) = met(tmp_path, (1,), of=2, limit_s=0.3)
     assert "rank 0 was not to be had at 127.0.0.1" in alone.stderr
-
-
-def test_every_file_that_is_written_into_a_launchs_directory_is_known_as_ours():
-    """A figure that is searched for in one of them would be our own words."""
-    written = {
-        *(PLAN_FILE, CONDITIONS_FILE, STDOUT_FILE, STDERR_FILE, LEFT_FILE),
-        *(*HASHED, RECORDS, KERNEL_RECORDS),
-        *(AROUND, BEGUN, farm.PLAN, farm.RECORD),
-    }
-    assert written == set(OURS)

@@ -12,9 +12,10 @@ from fabricbench.campaign.plan import plan_run
 from fabricbench.campaign.specification import campaign_of
 from fabricbench.errors import UsageError
 from fabricbench.record.farm_lines import FarmPlan
+from fabricbench.record.launch_files import FARM_RECORDS
 from fabricbench.record.workload_cells import LEADER_BYTES, OF_FIGURE
 from fabricbench.workload.adapter import Output, Place, WorkloadResult
-from fabricbench.workload.farm import RECORD, FarmStart
+from fabricbench.workload.farm import FarmStart
 from support.applications import lab_of
 from support.paces import FAST, SLOW
 
@@ -30,7 +31,7 @@ def start(source: str = "c.toml", nodes: int = 4, **keys: Any) -> FarmStart:
 
 
 def parsed(directory: Path, text: str | None = None, **keys: Any) -> WorkloadResult:
-    (directory / RECORD).write_text(FIXTURE.read_text() if text is None else text)
+    (directory / FARM_RECORDS).write_text(FIXTURE.read_text() if text is None else text)
     found = start(**keys).parse(Output(directory, directory / "stdout.log", directory / "stderr.log"))
     assert found is not None
     return found
@@ -166,6 +167,13 @@ def test_a_farm_of_which_no_job_is_done_has_failed_with_the_reason_told_most(tmp
         "none of 1 job was done; 1 of 1 attempts: it ended with exit code 3; stderr ends: no such word"
     )
     assert (found.values["farm.jobs"], found.values["farm.lost"]) == (1, 1)
+
+
+def test_a_farm_whose_attempts_can_all_not_be_read_is_damaged_and_nobody_says_that_no_job_was_done(tmp_path: Path):
+    header, *attempts, footer = FIXTURE.read_text().splitlines(keepends=True)
+    found = parsed(tmp_path, header + "".join(f"{{{line}" for line in attempts) + footer)
+    assert len(found.damage) > len(attempts)
+    assert (found.failed, found.seconds) == (None, ())
 
 
 def test_a_farm_that_was_cut_short_is_no_whole_launch_and_says_how_far_it_came(tmp_path: Path):

@@ -22,10 +22,10 @@ from fabricbench.lab import lab_support, parse_fabrics
 from fabricbench.native import native_file
 from fabricbench.record.farm_jobs import JobEnd
 from fabricbench.record.farm_lines import read_farm_record
+from fabricbench.record.launch_files import FARM_RECORDS
 from fabricbench.record.store import Run
 from fabricbench.report.formats import FORMATS, Format
 from fabricbench.testbed.reading import local_testbed
-from fabricbench.workload.farm import RECORD
 from support.applications import lab_of
 from support.farms import Farms
 
@@ -184,7 +184,7 @@ def test_output_beyond_what_is_brought_back_is_no_success(farms: Farms):
 
 def test_a_worker_that_is_killed_ends_the_launch_and_what_was_done_is_told(farms: Farms):
     farm = farms.start(command=sh("[ {job} -gt 3 ] && setsid sleep 300; true"), jobs=8)
-    record = farms.scratch.parent / RECORD
+    record = farms.scratch.parent / FARM_RECORDS
     farms.wait_until(lambda: record.exists() and len(read_farm_record(record).done) == 4)
     header = read_farm_record(record).header
     assert header is not None
@@ -239,7 +239,7 @@ def test_an_input_whose_close_fails_is_given_to_no_job(farms: Farms, tmp_path: P
 
 def test_a_worker_that_is_stopped_is_named_and_ends_the_launch(farms: Farms):
     farm = farms.start(command=sh("sleep 300"), jobs=2, patience_seconds=2.5)
-    record = farms.scratch.parent / RECORD
+    record = farms.scratch.parent / FARM_RECORDS
     farms.wait_until(lambda: record.exists() and read_farm_record(record).header is not None)
     header = read_farm_record(record).header
     assert header is not None
@@ -276,7 +276,7 @@ def test_two_hundred_jobs_on_four_nodes_of_which_two_are_killed(tmp_path: Path):
         launch.summary.facts.path_proof for launch in run.launches
     ]
     for launch in run.launches:
-        record = read_farm_record(tmp_path / "run/launches" / launch.launch_id / RECORD)
+        record = read_farm_record(tmp_path / "run/launches" / launch.launch_id / FARM_RECORDS)
         assert (record.damage, record.jobs_done) == ([], "200 of 200")
         again = [one for one in record.attempts if one.attempt]
         assert sorted(one.job for one in again) == [17, 101]
@@ -319,7 +319,7 @@ def test_a_launch_whose_worker_dies_is_tried_again_and_its_jobs_are_kept(tmp_pat
         measure(tmp_path / "run", Standing(given=local_testbed()), dying)
     run = Run.open(tmp_path / "run")
     assert run.launches == ()
-    records = list((tmp_path / "run/launches").glob(f"**/{RECORD}"))
+    records = list((tmp_path / "run/launches").glob(f"**/{FARM_RECORDS}"))
     assert records
     assert all(read_farm_record(path).jobs_done.startswith("1 of 3") for path in records)
 

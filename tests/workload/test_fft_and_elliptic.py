@@ -12,7 +12,7 @@ from fabricbench.campaign.plan import plan_run
 from fabricbench.campaign.specification import campaign_of
 from fabricbench.errors import UsageError
 from fabricbench.model import Metric
-from fabricbench.record.launch import KERNEL_RECORDS
+from fabricbench.record.launch_files import KERNEL_RECORDS
 from fabricbench.workload.adapter import Output, Place
 from fabricbench.workload.elliptic import EllipticStart
 from fabricbench.workload.fft_convolution import FftConvolutionStart, can_share, has_transform

@@ -10,7 +10,7 @@ import pytest
 from fabricbench.campaign.specification import campaign_of
 from fabricbench.errors import UsageError
 from fabricbench.model import Metric
-from fabricbench.record.launch import KERNEL_RECORDS
+from fabricbench.record.launch_files import KERNEL_RECORDS
 from fabricbench.workload.adapter import Place, WorkloadResult
 from fabricbench.workload.hpcg import HpcgStart
 from support.applications import lab_of

@@ -11,7 +11,7 @@ from fabricbench.campaign.plan import plan_run
 from fabricbench.campaign.specification import campaign_of
 from fabricbench.errors import UsageError
 from fabricbench.model import Metric
-from fabricbench.record.launch import KERNEL_RECORDS
+from fabricbench.record.launch_files import KERNEL_RECORDS
 from fabricbench.record.workload_cells import OF_FIGURE
 from fabricbench.workload.adapter import Place, WorkloadResult
 from fabricbench.workload.hpl import BLAS_VARIABLE, HplStart, equations_in

@@ -13,7 +13,7 @@ import pytest
 
 from fabricbench.native import build_info, built_for_levels, native_file
 from fabricbench.record.kernel_lines import KernelRecord, read_kernel_record
-from fabricbench.record.launch import KERNEL_RECORDS
+from fabricbench.record.launch_files import KERNEL_RECORDS
 from fabricbench.workload.adapter import Output
 from fabricbench.workload.npb import PROGRAM
 from fabricbench.workload.npb_adapter import OWN, KernelStart

@@ -10,7 +10,7 @@ import pytest
 from fabricbench.campaign.plan import plan_run
 from fabricbench.campaign.specification import campaign_of
 from fabricbench.errors import EnvironmentLacks, UsageError
-from fabricbench.record.launch import KERNEL_RECORDS
+from fabricbench.record.launch_files import KERNEL_RECORDS
 from fabricbench.testbed.model import Fabric
 from fabricbench.workload.adapter import Place
 from fabricbench.workload.shared_data import SharedDataStart

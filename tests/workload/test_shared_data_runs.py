@@ -21,7 +21,7 @@ from fabricbench.chapters.chapter import rows_of
 from fabricbench.lab import lab_support, parse_fabrics
 from fabricbench.native import build_info, native_file
 from fabricbench.record.kernel_lines import KernelRun, read_kernel_record
-from fabricbench.record.launch import KERNEL_RECORDS
+from fabricbench.record.launch_files import KERNEL_RECORDS
 from fabricbench.record.provenance import Proof
 from fabricbench.record.store import Run
 from fabricbench.record.workload_cells import LEADER_BYTES

@@ -9,7 +9,7 @@ import pytest
 
 from fabricbench.errors import UsageError
 from fabricbench.model import Metric
-from fabricbench.record.launch import KERNEL_RECORDS
+from fabricbench.record.launch_files import KERNEL_RECORDS
 from fabricbench.workload.adapter import Place, WorkloadResult, WorkloadStart
 from fabricbench.workload.shared_lu import SharedLuStart
 from fabricbench.workload.shared_raytrace import SharedRaytraceStart

@@ -15,6 +15,7 @@ from fabricbench.analysis.effects import Compared
 from fabricbench.analysis.evidence import bounded
 from fabricbench.analysis.fabrics import fabric_facts
 from fabricbench.analysis.findings import (
+    DEFAULT_CONFIDENCE,
     MARKS,
     CellSummary,
     Comparison,
@@ -64,7 +65,6 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 """Of the first sides; the 27th is AA, as columns of spreadsheets are."""
 
 DEFAULT_MARGIN = 0.02
-DEFAULT_CONFIDENCE = 0.95
 
 
 def analyse(

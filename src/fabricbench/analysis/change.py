@@ -14,7 +14,7 @@ from fabricbench.quantity import enumeration, format_bit_s, format_seconds
 from fabricbench.record.manifest import Manifest
 from fabricbench.record.workload_cells import WorkloadPart
 from fabricbench.testbed.differences import MISSING, PASSING
-from fabricbench.testbed.model import Fabric
+from fabricbench.testbed.model import FABRIC_SETTINGS, Fabric
 from fabricbench.testbed.preflight_result import folded
 
 PLACES = ("interface", "subnet", "nodes")
@@ -22,18 +22,6 @@ PLACES = ("interface", "subnet", "nodes")
 NOT_SET = "not set"
 OF_ANOTHER_MACHINE = ("cpu.model", "cpu.logical", "kernel.release")
 """Facts of an inventory by which a host is another machine than it was, or its kernel another one."""
-UNTOLD = (
-    "name",
-    "description",
-    "condition_of",
-    "price_per_node",
-    "currency",
-    "is_emulated",
-    "scale",
-    "built_from",
-    "layers",
-)
-"""What a fabric is called or costs does not change what is measured; `wire` and `settings` are told part by part."""
 
 
 def is_change(pairings: Sequence[Pairing]) -> bool:
@@ -106,8 +94,8 @@ def _of_fabrics(name: str, a: Side, b: Side, unlike: Sequence[str] = ()) -> Iter
 def fabric_settings(fabric: Fabric, left_out: Sequence[str] = ()) -> dict[str, str]:
     """Return a fabric's settings as texts, those of its wire and those that a lab was told one by one."""
     told: dict[str, str] = {}
-    for name, value in fabric.model_dump(mode="json").items():
-        if name in UNTOLD or name in left_out or value in (None, {}, [], ""):
+    for name, value in fabric.model_dump(mode="json", include=set(FABRIC_SETTINGS)).items():
+        if name in left_out or value in (None, {}, [], ""):
             continue
         if isinstance(value, dict):
             told |= dict(_setting(f"{key}", one) for key, one in value.items() if one is not None)

@@ -29,7 +29,7 @@ FIRST = (NAME, PROCESSOR, BOARD, FABRIC, MPI, KERNEL)
 """In the order in which a name has them; then the settings of the fabric, the nodes, and the run."""
 STUDIED = (PROCESSOR, FABRIC)
 """Named wherever they differ, even if others tell all sides apart; but where whoever compares gave names."""
-OF_PLACE = ("interface", "subnet", "nodes", "network", "condition")
+OF_PLACE = ("interface", "subnet", "nodes", "condition")
 """Of what a fabric is told: where it is found, and what other traits say."""
 SELF_EVIDENT = (NAME, BOARD, FABRIC, NODES, RUN)
 """Whose values need no word that says what they are."""

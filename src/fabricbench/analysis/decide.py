@@ -95,13 +95,15 @@ def _prices(table: DecisionTable, sides: Sequence[Side]) -> tuple[dict[str, Fabr
         return prices_of(table, [side.fabric for side in sides])
     given = dict(table.price)
     for side in sides:
-        own = (table.price.get(name) for name in (side.name, side.fabric.name, side.fabric.of_network))
+        own = (table.price.get(name) for name in (side.name, side.fabric.name, side.fabric.network))
         if (price := next((one for one in own if one is not None), None)) is not None:
             given[side.name] = price
     known = {side.name for side in sides}
-    others = {name for side in sides for name in (side.fabric.name, side.fabric.of_network)} - known
+    others = {name for side in sides for name in (side.fabric.name, side.fabric.network)} - known
     expanded = table.model_copy(update={"price": {name: one for name, one in given.items() if name not in others}})
-    return prices_of(expanded, [side.fabric.model_copy(update={"name": side.name, "network": ""}) for side in sides])
+    return prices_of(
+        expanded, [side.fabric.model_copy(update={"name": side.name, "network": side.name}) for side in sides]
+    )
 
 
 def nodes_bought(table: DecisionTable, side: Side) -> int:

@@ -28,7 +28,7 @@ from fabricbench.analysis.findings import (
     Reading,
     Verdict,
 )
-from fabricbench.analysis.grading import Judged, Span, Troubles, doubts_of_pairs, grade_of, weighed
+from fabricbench.analysis.grading import Judged, SharedDoubts, Span, doubts_of_pairs, grade_of, weighed
 from fabricbench.analysis.lost_launches import survivors
 from fabricbench.analysis.measured import CellMeasured, Side, log_of, ratio_rounding
 from fabricbench.analysis.pairing import Pairing
@@ -117,7 +117,7 @@ def effect_of(
     cells: Mapping[tuple[str, str, CellKey], Comparison],
     rates: ErrorRates,
     compared: Compared,
-    troubles: Troubles,
+    shared_doubts: SharedDoubts,
 ) -> Effect:
     """Return a row with its readings, its pairs and its grade."""
     is_tail = not row.is_typical
@@ -134,7 +134,7 @@ def effect_of(
         for side in sides
     }
     of_cell = {(one.a.name, one.b.name): cells.get((one.a.name, one.b.name, row.key)) for one in mine}
-    made = (_judged(row, one, of_cell[one.a.name, one.b.name], rates, compared.margin, troubles) for one in mine)
+    made = (_judged(row, one, of_cell[one.a.name, one.b.name], rates, compared.margin, shared_doubts) for one in mine)
     judged = [one for one in made if one is not None]
     pairs = tuple(one.pair for one in judged)
     of_sides = [
@@ -145,7 +145,7 @@ def effect_of(
     is_alone = len(sides) == 1
     if is_alone and levels:
         notes = doubts_of_losses(sides[0], row.key)
-    against = (*(one for one in of_sides if not one.is_loss), *notes, *doubts_of_pairs(judged, troubles))
+    against = (*(one for one in of_sides if not one.is_loss), *notes, *doubts_of_pairs(judged, shared_doubts))
     if row.is_typical:
         against = (*against, *_doubts_of_modes(row, mine, judged))
     grade = grade_of(judged, (*against, *losses), is_alone=is_alone)
@@ -306,7 +306,12 @@ def _common_blocks(row: Row, sides: Sequence[Side], pairings: Sequence[Pairing])
 
 
 def _judged(
-    row: Row, pairing: Pairing, compared: Comparison | None, rates: ErrorRates, margin: float, troubles: Troubles
+    row: Row,
+    pairing: Pairing,
+    compared: Comparison | None,
+    rates: ErrorRates,
+    margin: float,
+    shared_doubts: SharedDoubts,
 ) -> Judged | None:
     """Return a pair of a row with its verdict and what that rests on; None where nothing is known of it."""
     rate = rates.of(row)
@@ -346,7 +351,7 @@ def _judged(
         _span(row, pairing) if known is not None else None,
         pairing.single_runs,
         _sessions(row, pairing),
-        troubles.usual_of_sessions(open_pair, pairing.a.cells[row.key].subject),
+        shared_doubts.usual_of_sessions(open_pair, pairing.a.cells[row.key].subject),
         rates.sessions,
         _known_values(row, pairing),
         pairing.is_one_machine,

@@ -28,7 +28,7 @@ from fabricbench.model import Layer, Pattern
 from fabricbench.pattern_facts import Family
 from fabricbench.patterns import PATTERNS
 from fabricbench.record.kernel_lines import KernelProfile, KernelRun
-from fabricbench.record.lines import InterfaceBytes, is_rdma_port
+from fabricbench.record.lines import InterfaceBytes, RankInfo, is_rdma_port
 from fabricbench.record.setup import Setup
 from fabricbench.record.store import StoredLaunch
 from fabricbench.record.workload_cells import LEADER_BYTES, Measures
@@ -192,17 +192,17 @@ def _is_workload(pattern: Pattern) -> bool:
 
 
 def _of_launch(one: LoadLaunch, fabric: Fabric) -> RunTraffic | None:
-    kernel = one.launch.summary.kernel
+    kernel, header = one.launch.summary.kernel, one.launch.summary.header
+    ranks = () if header is None else header.ranks
     profiles = [(run, run.profile) for run in kernel.runs if run.profile is not None] if kernel is not None else []
     if kernel is not None and profiles:
-        hosts = {info.rank: info.host for info in (kernel.header.ranks if kernel.header is not None else ())}
-        return _of_runs(profiles, hosts, fabric)
-    seconds, payload = _seconds_of_most(one.launch), payload_of(one.interfaces, fabric)
+        return _of_runs(profiles, ranks, fabric)
+    seconds, payload = _seconds_of_most(one.launch), payload_of(one.interfaces, fabric, ranks)
     return None if seconds is None or payload is None else RunTraffic(seconds, payload, None, OF_INTERFACE)
 
 
 def _of_runs(
-    runs: Sequence[tuple[KernelRun, KernelProfile]], hosts: Mapping[int, str], fabric: Fabric
+    runs: Sequence[tuple[KernelRun, KernelProfile]], placed: Sequence[RankInfo], fabric: Fabric
 ) -> RunTraffic | None:
     """Return the mean run of a kernel. What a profile counts cannot tell which bytes stay within a host, the interface can.
 
@@ -210,11 +210,11 @@ def _of_runs(
     """
     seconds = float(np.mean([run.seconds for run, _ in runs]))
     ranks = len(runs[0][1].bytes_sent)
-    by_interface = [payload_of(profile.interfaces, fabric) for _, profile in runs]
+    by_interface = [payload_of(profile.interfaces, fabric, placed) for _, profile in runs]
     counted = [one for one in by_interface if one is not None]
     crossed = float(np.mean(counted)) if len(counted) == len(runs) else None
     messages = float(np.mean([sum(one.number for one in profile.message_sizes) for _, profile in runs])) / max(ranks, 1)
-    if len(set(hosts.values())) < ranks:  # several ranks on a host, or nobody tells where they are
+    if len({info.host for info in placed}) < ranks:  # several ranks on a host, or nobody tells where they are
         return None if crossed is None else RunTraffic(seconds, crossed, None, OF_INTERFACE)
     sent = float(np.mean([max(profile.bytes_sent, default=0) for _, profile in runs]))
     # What a program tells of itself that is more than went the busier way: passes there and back, which follow each other.
@@ -224,12 +224,15 @@ def _of_runs(
     return RunTraffic(seconds, max(sent, crossed or 0.0), messages, OF_PROFILE)
 
 
-def payload_of(interfaces: Mapping[str, InterfaceBytes], fabric: Fabric) -> float | None:
-    """Return the payload that crossed the fabric's interface, or its RDMA port, the busier way; None where it was not counted.
+def payload_of(interfaces: Mapping[str, InterfaceBytes], fabric: Fabric, ranks: Iterable[RankInfo]) -> float | None:
+    """Return the payload that crossed rank 0's interface in the fabric, or its RDMA port, the busier way.
+
+    None where it was not counted. Where a subnet tells the interface, rank 0 of `ranks` has found it.
 
     Headers are taken off as those of full TCP segments: of small ones more is left than was payload.
     """
-    own = [one for name, one in interfaces.items() if name == fabric.interface and one.is_counted]
+    found = fabric.interface or next((info.interface for info in ranks if info.rank == 0), None)
+    own = [one for name, one in interfaces.items() if name == found and one.is_counted]
     ports = [one for name, one in interfaces.items() if is_rdma_port(name) and one.is_counted]
     carried = [max(one.sent, one.received) for one in chain(own, ports if fabric.rdma is not None else ())]
     if not carried:

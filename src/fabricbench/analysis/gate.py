@@ -43,7 +43,6 @@ from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Model
 from fabricbench.quantity import count, enumeration
 from fabricbench.record.account import DOUBTED_SHARE, account_of
-from fabricbench.record.manifest import subject_of
 from fabricbench.record.provenance import Marks, Origin, marks_of, unproven_of
 from fabricbench.record.run_account import RunAccount
 from fabricbench.record.store import Run
@@ -263,7 +262,7 @@ def _launches_left_out(run: Run) -> Iterator[str]:
     stored = {launch.launch_id for launch in run.launches}
     are_there: dict[str, list[bool]] = defaultdict(list)
     for one in run.manifest.planned:
-        are_there[" ".join(filter(None, (one.fabric, subject_of(one))))].append(one.launch_id in stored)
+        are_there[" ".join(filter(None, (one.fabric, one.subject)))].append(one.launch_id in stored)
     for what, planned in are_there.items():
         begun = planned[: max((place for place, is_there in enumerate(planned) if is_there), default=-1) + 1]
         if begun.count(False) > DOUBTED_SHARE * len(begun):

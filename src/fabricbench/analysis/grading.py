@@ -54,15 +54,16 @@ GRAVITY = (Consequence.NOTHING, Consequence.AMOUNT, Consequence.EQUALITY, None, 
 
 
 @dataclass(frozen=True)
-class Troubles:
+class SharedDoubts:
     """What speaks against every row of a campaign.
 
-    `unrest` is by how much (log) memory differs between the sides; `dependence` has the lag-1 correlation of blocks, by the names
-    of both sides and the subject, where neighbouring blocks resemble each other; `sessions` by how much (log) the means of sessions
-    scatter in a usual test of it, where there are several. Of `untested` a correlation of UNTESTED_CORRELATION is not excluded.
+    `control_drift` is by how much (log) memory differs between the sides; `dependence` has the lag-1 correlation of blocks, by the
+    names of both sides and the subject, where neighbouring blocks resemble each other; `sessions` by how much (log) the means of
+    sessions scatter in a usual test of it, where there are several. Of `untested` a correlation of UNTESTED_CORRELATION is not
+    excluded.
     """
 
-    unrest: float = 0.0
+    control_drift: float = 0.0
     dependence: Mapping[tuple[str, str, str], float] | None = None
     sessions: Mapping[tuple[str, str, str], float] | None = None
     untested: frozenset[tuple[str, str, str]] = frozenset()
@@ -240,7 +241,7 @@ def _of_side(doubt: Doubt, one: Judged) -> Consequence | None:
     return one.loses_by(bias + log1p(excess or 0.0))
 
 
-def doubts_of_pairs(judged: Sequence[Judged], troubles: Troubles) -> list[Doubt]:
+def doubts_of_pairs(judged: Sequence[Judged], shared_doubts: SharedDoubts) -> list[Doubt]:
     """Return what speaks against a row as a comparison: groups of launches, blocks that resemble each other, a changed machine."""
     found = []
     for one in judged:
@@ -250,10 +251,10 @@ def doubts_of_pairs(judged: Sequence[Judged], troubles: Troubles) -> list[Doubt]
             )
             left = one.decide() if one.groups.are_few_that_agree else shared_by(one.parts, one.rate, one.margin)
             found.append(doubt.model_copy(update={"consequence": one.loses(left)}))
-        correlation = troubles.correlation(one.pair, one.subject)
+        correlation = shared_doubts.correlation(one.pair, one.subject)
         if correlation is not None and one.span is not None and one.known is not None and not one.is_open:
             found.append(_dependence(one, one.known, one.span, correlation))
-        elif one.span is not None and one.known is not None and troubles.is_untested(one.pair, one.subject):
+        elif one.span is not None and one.known is not None and shared_doubts.is_untested(one.pair, one.subject):
             found += _untested(one, one.known.launches)
         if one.of_sessions is not None:
             found += _of_sessions(one, one.of_sessions)
@@ -261,12 +262,12 @@ def doubts_of_pairs(judged: Sequence[Judged], troubles: Troubles) -> list[Doubt]
             found.append(Doubt.of(_of_single_runs(one.single_runs), is_unknown=True))
         if (
             one.is_one_machine
-            and troubles.unrest
-            and (lost := one.loses_by(troubles.unrest)) is not Consequence.NOTHING
+            and shared_doubts.control_drift
+            and (lost := one.loses_by(shared_doubts.control_drift)) is not Consequence.NOTHING
         ):
             found.append(
                 Doubt.of(
-                    *("the memory control differs by ", percentage(exp(troubles.unrest) - 1)),
+                    *("the memory control differs by ", percentage(exp(shared_doubts.control_drift) - 1)),
                     ", which no fabric changes: the machine changed between the launches",
                     consequence=lost,
                 )

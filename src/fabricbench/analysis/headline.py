@@ -34,7 +34,7 @@ from fabricbench.analysis.comparing import subjects_of
 from fabricbench.analysis.effects import Compared, ErrorRates, effect_of, error_rates
 from fabricbench.analysis.evidence import evidence_of
 from fabricbench.analysis.findings import CellKey, Comparison, Effect, Grade, Headline, Replication, Verdict
-from fabricbench.analysis.grading import UNTESTED_CORRELATION, Troubles
+from fabricbench.analysis.grading import UNTESTED_CORRELATION, SharedDoubts
 from fabricbench.analysis.measured import Side
 from fabricbench.analysis.pairing import Pairing
 from fabricbench.analysis.rows import Row, choose_rows
@@ -123,8 +123,8 @@ def _effects(compared: Compared, rows: Sequence[Row], rates: ErrorRates) -> list
     }
     lags = _lags(compared)
     level = DEPENDENCE_LEVEL / max(len(lags), 1)
-    troubles = Troubles(
-        _unrest(compared),
+    shared_doubts = SharedDoubts(
+        _control_drift(compared),
         {name: lag.autocorrelation for name, lag in lags.items() if lag is not None and lag.p_value < level},
         _scatter_of_sessions(compared),
         frozenset(name for name, lag in lags.items() if lag is None or lag.most >= UNTESTED_CORRELATION),
@@ -133,7 +133,7 @@ def _effects(compared: Compared, rows: Sequence[Row], rates: ErrorRates) -> list
     if is_change(compared.pairings):
         groups = [((pairing.a, pairing.b), (pairing,)) for pairing in compared.pairings]
     return [
-        _named(effect_of(row, sides, pairings, table, rates, compared, troubles), pairings, len(groups))
+        _named(effect_of(row, sides, pairings, table, rates, compared, shared_doubts), pairings, len(groups))
         for sides, pairings in groups
         for row in rows
     ]
@@ -173,7 +173,7 @@ def _scatter_of_sessions(compared: Compared) -> dict[tuple[str, str, str], float
     return found
 
 
-def _unrest(compared: Compared) -> float:
+def _control_drift(compared: Compared) -> float:
     """Return by how much memory, which no fabric changes, differs between sides of one machine (log); 0 where it does not."""
     alike = {(one.a.name, one.b.name) for one in compared.pairings if one.is_one_machine}
     cells = (one for one in compared.cells if (one.fabric_a, one.fabric_b) in alike)

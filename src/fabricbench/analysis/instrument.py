@@ -222,7 +222,7 @@ def _held(side: Side, cell: CellMeasured, late: SwitchLateness) -> LateSwitch | 
     """Return the doubt of a workload: in enough launches its switch held frames for more than the margin, or lost some itself."""
     shares = np.array([one.held_share for one in cell.lateness if one.held_share is not None])
     launches = [one for one in side.launches if one.subject == cell.subject]
-    lost = [counted_by_switch(one, side.fabric.of_network, LOST_BY_ITSELF).total() for one in launches]
+    lost = [counted_by_switch(one, side.fabric.network, LOST_BY_ITSELF).total() for one in launches]
     share = max(float(np.mean(shares > LATE_STRETCH)) if shares.size else 0.0, float(np.mean(np.array(lost) > 0)))
     if share < LATE_LAUNCHES:
         return None

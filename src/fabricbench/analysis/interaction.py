@@ -94,7 +94,7 @@ def networks_of(sides: Sequence[Side]) -> dict[str, list[Side]]:
     """Return the networks that were measured in several conditions of one campaign, with the sides of each, in their order."""
     found: dict[str, list[Side]] = {}
     for side in sides:
-        if side.fabric.network and side.run is sides[0].run:
+        if side.fabric.condition and side.run is sides[0].run:
             found.setdefault(side.fabric.network, []).append(side)
     return {network: of_network for network, of_network in found.items() if len(of_network) > 1}
 

@@ -81,7 +81,7 @@ def communication_share(key: CellKey, sides: Sequence[Side]) -> float | None:
 def _switch(key: CellKey, side: Side, launches: Sequence[LoadLaunch]) -> Iterator[Limit]:
     """Tell of frames that the side's emulated switch dropped, and whether it was late."""
     counted = sum(
-        (counted_by_switch(one.launch, side.fabric.of_network, (DROPPED, RECEIVED)) for one in launches), Counter[str]()
+        (counted_by_switch(one.launch, side.fabric.network, (DROPPED, RECEIVED)) for one in launches), Counter[str]()
     )
     if counted[DROPPED] > DROPS_WORTH_A_WORD * max(counted[RECEIVED], 1):
         yield Limit(what=f"{side.name} dropped frames", extent=f"{counted[DROPPED]:,} of {counted[RECEIVED]:,}")

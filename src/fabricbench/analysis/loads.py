@@ -118,7 +118,7 @@ def _expected(
     material: Material, pairing: Pairing, key: CellKey, launches: OfSides, slower: Side, faster: Side
 ) -> LoadExpectation | None:
     """Return what bytes let expect of two networks in one run; of one network in two runs, or two conditions, they tell nothing."""
-    if not pairing.is_paired or slower.fabric.of_network == faster.fabric.of_network:
+    if not pairing.is_paired or slower.fabric.network == faster.fabric.network:
         return None
     runs = traffic_of(launches[faster.name].get(key, ()), faster.fabric)
     gains = _gains(pairing, key, is_b_faster=faster is pairing.b)
@@ -256,7 +256,7 @@ def _prices(
     material: Material, side: Side, cell: CellMeasured, nodes: int | None, table: DecisionTable
 ) -> Iterable[LoadPrice]:
     prices, currency = prices_of(table, [one.fabric for one in material.sides])
-    network = side.fabric.of_network
+    network = side.fabric.network
     cost = (
         system_cost(prices[network], nodes, table, nodes_bought(table, side)) if nodes and network in prices else None
     )

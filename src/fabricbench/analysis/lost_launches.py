@@ -13,7 +13,7 @@ from itertools import combinations
 
 import numpy as np
 
-from fabricbench.analysis.findings import CellKey, StartsOfFabric, UnequalStarts
+from fabricbench.analysis.findings import DEFAULT_CONFIDENCE, CellKey, StartsOfFabric, UnequalStarts
 from fabricbench.analysis.findings.doubts import Doubt, whole
 from fabricbench.analysis.measured import AFTER, BEFORE, CellMeasured, Side
 from fabricbench.quantity import enumeration
@@ -25,7 +25,6 @@ from fabricbench.statistics.proportion import exact_p_value
 _Tested = tuple[str, StartsOfFabric, StartsOfFabric]
 UNDER_WAY = 1
 """Launches that a run which was interrupted may lack more on one fabric than on another: those of its last block."""
-DEFAULT_CONFIDENCE = 0.95
 SURVIVORS_SHARE = 0.1
 """Of a side's launches, starts, and jobs of a farm: where more gave nothing, the rest is no sample of what users get; it wins
 nothing."""

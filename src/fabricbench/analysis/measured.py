@@ -245,7 +245,7 @@ class Side:
     @property
     def bought_as(self) -> str:
         """What a decision calls it: its fabric in all conditions, of several runs the configuration."""
-        return self.name if self.factors else self.fabric.of_network
+        return self.name if self.factors else self.fabric.network
 
     def is_beside(self, other: Side) -> bool:
         """Whether another side is of the same runs, so that both were measured in the same blocks."""

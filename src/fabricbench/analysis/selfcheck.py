@@ -169,7 +169,7 @@ def analyse_selfcheck(
     random = np.random.default_rng(seed)
     chosen = [side for side in sides if fabric in (None, side.name) and _reason_to_skip(side) is None]
     pairs = [(a, b) for a, b in combinations(sides, 2) if fabric in (None, a.name, b.name) and _shared(a, b)]
-    twins = [(a, b) for a, b in pairs if are_twins(a.fabric, b.fabric) and len(_blocks(a, b)) >= MINIMUM_LAUNCHES]
+    twins = [(a, b) for a, b in pairs if is_aa_pair(a.fabric, b.fabric) and len(_blocks(a, b)) >= MINIMUM_LAUNCHES]
     subjects = [_twins(a, b, confidence) for a, b in twins] + [_halves(side, confidence) for side in chosen]
     error = 1.0 - confidence
     in_rows: list[tuple[str, str | None, Floats]] = [
@@ -195,9 +195,9 @@ def analyse_selfcheck(
     )
 
 
-def are_twins(a: Fabric, b: Fabric) -> bool:
+def is_aa_pair(a: Fabric, b: Fabric) -> bool:
     """Return whether two entries of a testbed are the same fabric but for the name."""
-    neutral = {"name": "twin", "description": "", "condition_of": ""}
+    neutral = {"name": "twin", "network": "twin", "description": "", "condition_of": ""}
     return a.model_copy(update=neutral) == b.model_copy(update=neutral)
 
 

@@ -29,6 +29,7 @@ from fabricbench.pattern_facts import Family
 from fabricbench.patterns import PATTERNS
 from fabricbench.quantity import count, enumeration
 from fabricbench.record.decision_table import Counting, DecisionTable, Weight
+from fabricbench.record.manifest import workload_names
 from fabricbench.record.run_account import SubjectAccount
 from fabricbench.record.setup import variant_of
 from fabricbench.statistics.ratios import MINIMUM_LAUNCHES, Rounding, run_means
@@ -343,7 +344,8 @@ def _given(sides: Sequence[Side], weights: Sequence[Weight]) -> tuple[dict[CellK
 def _why_unmatched(one: Weight, sides: Sequence[Side]) -> str:
     """Return why no test that was measured is what a weight is given to: its launches were lost, or there were none of it."""
     accounts = [account for side in sides for account in side.accounts]
-    subjects = dict.fromkeys(each.subject for each in accounts if one.is_of(each.subject))
+    workloads = {name for side in sides for run in side.runs for name in workload_names(run.manifest)}
+    subjects = dict.fromkeys(each.subject for each in accounts if one.is_of(each.subject, workloads))
     return "; ".join(filter(None, (_lost(sides, subject) for subject in subjects))) or "not measured"
 
 

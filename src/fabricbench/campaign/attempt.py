@@ -19,7 +19,7 @@ from fabricbench.campaign.run_directory import RunDirectory
 from fabricbench.campaign.start import Start, Written, start_of
 from fabricbench.launch.launcher import Command, Launcher
 from fabricbench.launch.staging import STAGED, NotStaged
-from fabricbench.launch.watch import STDERR_FILE, STDOUT_FILE, ProgramEnd
+from fabricbench.launch.watch import ProgramEnd
 from fabricbench.pattern_facts import Family
 from fabricbench.patterns import PATTERNS
 from fabricbench.record.atomic import replace_text
@@ -28,6 +28,7 @@ from fabricbench.record.crossings import Crossings
 from fabricbench.record.frames import NO_CROSSINGS
 from fabricbench.record.integrity import read_file
 from fabricbench.record.launch import LaunchFacts, LaunchSummary, write_launch
+from fabricbench.record.launch_files import CONDITIONS_FILE, STDERR_FILE, STDOUT_FILE
 from fabricbench.record.outcome import LaunchOutcome, outcome_of, place_of_death, signal_name, signal_number
 from fabricbench.record.probe_plan import ProbePlan, forget_secret, write_secret_plan
 from fabricbench.record.provenance import origin_of
@@ -35,9 +36,6 @@ from fabricbench.record.reading import CellRecord
 from fabricbench.record.setup import variant
 from fabricbench.settings.session import SettingsSession
 from fabricbench.testbed.model import Lost
-
-CONDITIONS_FILE = "conditions.json"
-"""In a launch's directory, before it is started: the conditions that it has (`Attempts.prepare`)."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +132,7 @@ class Attempts:
         return forget_secret(directory)
 
     def set_aside_unplanned(self, planned: Collection[str]) -> None:
-        """Keep aside what launches have measured that the plan does not hold any more: those of a farm on more nodes, say."""
+        """Keep aside what launches have measured that the plan does not hold any more: of more nodes, of a block given up."""
         for name in self._directory.launch_names:
             if name not in planned:
                 self._fetch_left(self._directory.launch(name))

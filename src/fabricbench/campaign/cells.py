@@ -17,14 +17,14 @@ from fabricbench.campaign.estimate import (
     why_too_slow,
 )
 from fabricbench.campaign.members import SeatPlan, UnfitRanksError
-from fabricbench.campaign.specification import MOST_STAGED_SAMPLES, Campaign, Experiment, Sweep, Value, spread
+from fabricbench.campaign.specification import MOST_STAGED_SAMPLES, Campaign, Experiment, Sweep, spread
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Model, Pattern, Receive
 from fabricbench.pattern_facts import STAGES, STAGES_BY_USER, Family, Parameters
 from fabricbench.patterns import PATTERNS, why_impossible
 from fabricbench.quantity import format_bytes
 from fabricbench.record.probe_plan import PlanCongestor, PlanProbe
-from fabricbench.record.setup import setup_of, variant
+from fabricbench.record.setup import Value, setup_of, variant
 from fabricbench.testbed.model import Fabric, LauncherKind, Testbed
 from fabricbench.testbed.wire import IP_HEADER_BYTES, UDP_HEADER_BYTES
 

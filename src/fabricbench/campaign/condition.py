@@ -62,27 +62,14 @@ def expanded(testbed: Testbed, conditions: Sequence[Condition]) -> Testbed:
         return testbed
     _check_names(testbed, conditions)
     fabrics: list[Fabric] = []
-    network_of: dict[str, str] = {}
     for fabric in testbed.fabrics:
-        sides = [_side(fabric, one, testbed) for one in conditions_of(fabric, conditions)] or [fabric]
-        fabrics += sides
-        network_of |= {side.name: fabric.name for side in sides}
+        fabrics += [_side(fabric, one, testbed) for one in conditions_of(fabric, conditions)] or [fabric]
     names = [side.name for side in fabrics]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise UsageError(
             f"two fabrics in their conditions would be called {', '.join(twice)}", hint="rename a condition"
         )
-    nodes = tuple(
-        node.model_copy(
-            update={
-                "addresses": {
-                    side: node.addresses[network] for side, network in network_of.items() if network in node.addresses
-                }
-            }
-        )
-        for node in testbed.nodes
-    )
-    return testbed.model_copy(update={"fabrics": tuple(fabrics), "nodes": nodes})
+    return testbed.model_copy(update={"fabrics": tuple(fabrics)})
 
 
 def conditions_of(fabric: Fabric, conditions: Iterable[Condition]) -> list[Condition]:
@@ -160,7 +147,6 @@ def _side(fabric: Fabric, condition: Condition, testbed: Testbed) -> Fabric:
     return fabric.model_copy(
         update={
             "name": _name(fabric, condition),
-            "network": fabric.name,
             "condition": condition.name,
             "description": "; ".join(filter(None, (fabric.description, condition.description))),
             "mtu": condition.mtu or fabric.mtu,

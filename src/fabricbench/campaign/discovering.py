@@ -6,11 +6,11 @@ What the answers come to is `testbed.discovery`'s to tell, and `testbed.first_fi
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fabricbench import __version__
-from fabricbench.campaign.events import Event, NodesAsked
+from fabricbench.campaign.events import NodesAsked, Notify
 from fabricbench.campaign.preflight import NodeAnswer, addresses_of, ask_nodes
 from fabricbench.campaign.venue import LAB_PREFIX, Standing, find_venue
 from fabricbench.errors import EnvironmentLacks, UsageError
@@ -66,9 +66,7 @@ def wanted_lab(lab: str, name: str | None) -> AskedHosts:
     return AskedHosts(hosts=hosts, launcher=LauncherKind.LAB, name=name or lab, lab=lab)
 
 
-def look_at_hosts(
-    wanted: AskedHosts, command: Sequence[str], notify: Callable[[Event], None]
-) -> tuple[Discovery, HowAsked]:
+def look_at_hosts(wanted: AskedHosts, command: Sequence[str], notify: Notify) -> tuple[Discovery, HowAsked]:
     """Return what was found on the hosts and how they were asked; EnvironmentLacks names those that do not answer."""
     venue = Standing(given=wanted.testbed())
     venue.check()

@@ -358,13 +358,13 @@ def patience_seconds(probes: Iterable[PlanProbe], fabric: Fabric) -> float:
 def seconds_left(
     remaining: Iterable[tuple[Hashable, float]], observed: Sequence[tuple[Hashable, float, float]]
 ) -> float:
-    """Return the seconds that `remaining` launches (half, estimate) need, given those over (half, estimate, actual).
+    """Return the seconds that `remaining` launches (arm, estimate) need, given those over (arm, estimate, actual).
 
-    Launches of the same half of a block tell best: the same thing on the same fabric. Before there is one, the ratio of actual to
+    Launches of the same arm of a block tell best: the same thing on the same fabric. Before there is one, the ratio of actual to
     estimate over all; at the start the estimate.
     """
     ratio = median([actual / estimate for _, estimate, actual in observed]) if observed else 1.0
     own: dict[Hashable, list[float]] = {}
-    for half, estimate, actual in observed:
-        own.setdefault(half, []).append(actual / estimate)
-    return sum(estimate * (median(own[half]) if half in own else ratio) for half, estimate in remaining)
+    for arm, estimate, actual in observed:
+        own.setdefault(arm, []).append(actual / estimate)
+    return sum(estimate * (median(own[arm]) if arm in own else ratio) for arm, estimate in remaining)

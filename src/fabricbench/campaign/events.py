@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from fabricbench.campaign.order import Group, LaunchPlan
@@ -78,3 +79,6 @@ class Notice:
 
 
 Event = NodesAsked | RunStarted | LaunchStarted | Tick | LaunchFinished | LaunchFailed | GroupAgain | Notice
+
+Notify = Callable[[Event], None]
+"""Takes the events of a run, one after the other."""

@@ -17,12 +17,12 @@ from fabricbench.campaign.attempt import Attempt, Attempts
 from fabricbench.campaign.budget import TOLERANCE, BudgetSpentError
 from fabricbench.campaign.estimate import ABORT_SECONDS, SLOW_FACTOR, limit_seconds, seconds_left
 from fabricbench.campaign.events import (
-    Event,
     GroupAgain,
     LaunchFailed,
     LaunchFinished,
     LaunchStarted,
     Notice,
+    Notify,
     RunStarted,
     Tick,
 )
@@ -51,12 +51,13 @@ from fabricbench.errors import Interrupted
 from fabricbench.launch.launcher import Command, Launcher
 from fabricbench.launch.slurm import is_own_job_ending
 from fabricbench.launch.staging import NotStaged
-from fabricbench.launch.watch import STDERR_FILE, TICK_SECONDS, Growth, ProgramEnd, run_watched
+from fabricbench.launch.watch import TICK_SECONDS, Growth, ProgramEnd, run_watched
 from fabricbench.quantity import count, format_duration
 from fabricbench.record.atomic import explained, replace_text
 from fabricbench.record.integrity import LAUNCH
 from fabricbench.record.journal import Journal, JournalEvent, under_way
 from fabricbench.record.launch import is_stored
+from fabricbench.record.launch_files import STDERR_FILE
 from fabricbench.record.outcome import LaunchOutcome
 from fabricbench.settings.session import SettingsNotHeldError, SettingsSession
 
@@ -77,7 +78,7 @@ class Execution:
         directory: RunDirectory,
         plan: RunPlan,
         launcher: Launcher,
-        notify: Callable[[Event], None],
+        notify: Notify,
         *,
         limit: Callable[[float], float] = limit_seconds,
         now: Callable[[], float] = time.time,
@@ -92,7 +93,7 @@ class Execution:
         self._attempts = Attempts(directory, plan, launcher, settings, carriers)
         self._now = now
         self._observed: list[tuple[tuple[str, str], float, float]] = []
-        """Half, estimate and seconds of each launch that came to its end, in earlier sessions as well."""
+        """Arm, estimate and seconds of each launch that came to its end, in earlier sessions as well."""
         self._failures: list[Failure] = []
         self._given_up: list[Failure] = []
         self._trials = Trials(plan.launches)
@@ -110,7 +111,9 @@ class Execution:
         """
         self._tell_of_losses()
         blocks = self._last_ordered()
-        if self._plan.losses:  # workloads on as many nodes as there were
+        if (
+            self._plan.losses or self._plan.extensions
+        ):  # workloads on as many nodes as there were, blocks that were given up
             self._attempts.set_aside_unplanned({launch.launch_id for launch in self._plan.launches})
         self._adopt_finished(launch for block in blocks for group in block for launch in group.launches)
         for launch_id in under_way(self._journal.entries()):
@@ -125,7 +128,11 @@ class Execution:
         self._notify(RunStarted(total, len(self._finished), self._plan.blocks, left))
         begun = time.monotonic() - sum(seconds for _, _, seconds in self._observed)
         for number, block in enumerate(blocks):
-            self._check_budget(number, block, time.monotonic() - begun)
+            try:
+                self._check_budget(number, block, time.monotonic() - begun)
+            except BudgetSpentError:
+                self._set_aside_blocks(blocks[number:])
+                raise
             self._run_block([one for group in block if (one := self._startable(group)) is not None])
             for stop in self._trials.review():
                 self._notify(Notice(self._stopped(stop)))
@@ -143,6 +150,11 @@ class Execution:
             return
         if spent + self._seconds_left_waiting(waits) > TOLERANCE * budget:
             raise BudgetSpentError(number, spent)
+
+    def _set_aside_blocks(self, blocks: Iterable[Sequence[Group]]) -> None:
+        """Keep aside what blocks have measured that are given up: the plan without them does not know their launches."""
+        for launch in (launch for block in blocks for group in block for launch in group.launches):
+            self._attempts.set_aside(launch)
 
     def _run_block(self, groups: Sequence[Group]) -> None:
         """Run what is left of each group; those in which a launch failed are run again, all of them, once the others are over."""
@@ -173,7 +185,7 @@ class Execution:
 
     def _stopped(self, stop: Stop) -> str:
         """Return what is told of a workload that is not started again."""
-        last = next(each for each in reversed(self._given_up) if each.launch.half in stop.halves)
+        last = next(each for each in reversed(self._given_up) if each.launch.arm in stop.arms)
         return (
             f"{stop.workload} is not started again on {' and '.join(stop.fabrics)}: {count(stop.starts, 'start')} failed alike "
             f"({last.reason}) and none measured anything; mend what {last.log} says, then "
@@ -218,7 +230,7 @@ class Execution:
         order = [launch.launch_id for launch in group.launches]
         aside = [launch_id for launch_id in order if self._finished.pop(launch_id, None) is not None]
         self._journal.append(JournalEvent.AGAIN, group=group.name, order=order, set_aside=aside, reason=reason)
-        # All at once: from here on no half of the group stands beside one that is measured later, whatever ends this session.
+        # All at once: from here on no arm of the group stands beside one that is measured later, whatever ends this session.
         for launch in group.launches:
             self._attempts.set_aside(launch)
         self._waiting.update({launch.launch_id: launch for launch in group.launches})
@@ -289,7 +301,7 @@ class Execution:
             self._finished[launch.launch_id] = begun.get(launch.launch_id, recorded)
             self._trials.note_finished(launch)
             if launch.launch_id in seconds:
-                self._observed.append((launch.half, launch.estimated_seconds, seconds[launch.launch_id]))
+                self._observed.append((launch.arm, launch.estimated_seconds, seconds[launch.launch_id]))
             if launch.launch_id not in told:
                 hashes = self._stored_hashes(launch)
                 self._journal.append(JournalEvent.ADOPTED, launch.launch_id, sha256=hashes, outcome=summary.outcome)
@@ -445,9 +457,9 @@ class Execution:
         self._journal.append(JournalEvent.FINISHED, launch.launch_id, sha256=hashes, seconds=seconds, outcome=ended)
         if ended is LaunchOutcome.DIED_AFTER_RECORD:
             self._notify(Notice(f"{launch.launch_id} counts: {stored.summary.end_in_words}"))
-        self._observed.append((launch.half, launch.estimated_seconds, outcome.seconds))
+        self._observed.append((launch.arm, launch.estimated_seconds, outcome.seconds))
         self._failures = [each for each in self._failures if each.launch.fabric != launch.fabric]
-        if stored.summary.facts.has_dead_switch(self._plan.fabric(launch.fabric).of_network):
+        if stored.summary.facts.has_dead_switch(self._plan.fabric(launch.fabric).network):
             self._notify(Notice(f"the emulated switch of {launch.fabric} was dead at the end of {launch.launch_id}"))
         for cell in stored.failed_cells:
             if cell.cause not in self._noticed:  # what fails alike in other sizes and launches is told once
@@ -474,4 +486,4 @@ class Execution:
         return self._seconds_left(launches) + sum(launch.pause_seconds for launch in launches)
 
     def _seconds_left(self, launches: Iterable[LaunchPlan]) -> float:
-        return seconds_left([(each.half, each.estimated_seconds) for each in launches], self._observed)
+        return seconds_left([(each.arm, each.estimated_seconds) for each in launches], self._observed)

@@ -15,10 +15,11 @@ from typing import Any
 from fabricbench.campaign.order import LaunchPlan
 from fabricbench.errors import EnvironmentLacks, RunIncomplete
 from fabricbench.launch.launcher import Command
-from fabricbench.launch.watch import MOST_LOG_BYTES, STDERR_FILE, STDOUT_FILE, ProgramEnd
+from fabricbench.launch.watch import MOST_LOG_BYTES, ProgramEnd
 from fabricbench.quantity import count, format_bytes, format_duration
 from fabricbench.record.atomic import FULL, NoSpace
 from fabricbench.record.launch import LaunchSummary
+from fabricbench.record.launch_files import STDERR_FILE, STDOUT_FILE
 from fabricbench.testbed.model import Lost
 
 NO_SPACE = tuple(map(os.strerror, sorted(FULL)))
@@ -88,8 +89,8 @@ class Failure:
 
     @property
     def log_digest(self) -> str:
-        """What tells the end of its log from another."""
-        return sha256(self.stderr_tail.encode()).hexdigest()[:16]
+        """What tells the end of `log` from another."""
+        return sha256((self.stderr_tail or self.stdout_tail).encode()).hexdigest()[:16]
 
     @property
     def facts(self) -> dict[str, Any]:

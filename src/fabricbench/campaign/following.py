@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 from fabricbench.campaign.estimate import seconds_left
-from fabricbench.campaign.events import Event, LaunchFinished, LaunchStarted, Notice, RunStarted, Tick
+from fabricbench.campaign.events import LaunchFinished, LaunchStarted, Notice, Notify, RunStarted, Tick
 from fabricbench.campaign.order import LaunchPlan
 from fabricbench.campaign.run_directory import RunDirectory, StoredPlan
 from fabricbench.campaign.submission import stored_plan
@@ -20,7 +19,7 @@ FINISHED = (JournalEvent.FINISHED, JournalEvent.ADOPTED)
 class Following:
     """Tells what the journal has told since it was last looked at. What was there at the first look is one event, not all again."""
 
-    def __init__(self, directory: Path, notify: Callable[[Event], None]) -> None:
+    def __init__(self, directory: Path, notify: Notify) -> None:
         self._run = RunDirectory(directory)
         self._notify = notify
         self._stored: StoredPlan | None = None
@@ -73,14 +72,17 @@ class Following:
         if entry.event is JournalEvent.AGAIN:
             aside = entry.facts.get("set_aside")
             self._finished.difference_update(map(str, aside) if isinstance(aside, list) else ())
+        elif entry.event is JournalEvent.LOST:  # blocks that are not whole are measured again, on the rest of the nodes
+            kept = entry.facts.get("kept", [])
+            self._finished -= {one.launch_id for one in launches.values() if one.block not in kept}
         elif launch is not None and entry.event in FINISHED:
             self._finished.add(launch.launch_id)
             if isinstance(seconds := entry.facts.get("seconds"), float):
-                self._observed.append((launch.half, launch.estimated_seconds, seconds))
+                self._observed.append((launch.arm, launch.estimated_seconds, seconds))
 
     def _tell(self, entry: JournalEntry, launches: dict[str, LaunchPlan]) -> None:
         launch = launches.get(entry.launch_id or "")
-        if entry.event in (JournalEvent.AGAIN, JournalEvent.RESUMED):
+        if entry.event in (JournalEvent.AGAIN, JournalEvent.LOST, JournalEvent.RESUMED):
             self._begin()
         elif launch is None:
             return
@@ -101,4 +103,4 @@ class Following:
             return 0.0
         left = [one for one in self._stored.plan.launches if one.launch_id not in self._finished]
         pauses = sum(one.pause_seconds for one in left)
-        return pauses + seconds_left([(one.half, one.estimated_seconds) for one in left], self._observed)
+        return pauses + seconds_left([(one.arm, one.estimated_seconds) for one in left], self._observed)

@@ -23,7 +23,7 @@ ALIKE_ON_A_FABRIC = 4
 DIFFERENT_LOGS = 2
 """So many times as many where their logs differ."""
 
-Half = tuple[str, str]
+Arm = tuple[str, str]
 """A fabric, and a workload's name."""
 Way = tuple[AttemptEnd, int | None]
 
@@ -46,7 +46,7 @@ class Stop:
     starts: int
 
     @property
-    def halves(self) -> tuple[Half, ...]:
+    def arms(self) -> tuple[Arm, ...]:
         """The workload on each of its fabrics."""
         return tuple((fabric, self.workload) for fabric in self.fabrics)
 
@@ -55,18 +55,18 @@ class Trials:
     """What came of the starts of each workload on each fabric in this session."""
 
     def __init__(self, launches: Iterable[LaunchPlan]) -> None:
-        halves = dict.fromkeys(launch.half for launch in launches if launch.workload is not None)
-        self._tried: dict[Half, _Tried] = {half: _Tried() for half in halves}
-        self._stopped: set[Half] = set()
+        arms = dict.fromkeys(launch.arm for launch in launches if launch.workload is not None)
+        self._tried: dict[Arm, _Tried] = {arm: _Tried() for arm in arms}
+        self._stopped: set[Arm] = set()
 
     def note_finished(self, launch: LaunchPlan) -> None:
         """Remember that a launch came to its end, in whichever session: the workload starts there."""
-        if launch.half in self._tried:
-            self._tried[launch.half].has_measured = True
+        if launch.arm in self._tried:
+            self._tried[launch.arm].has_measured = True
 
     def note_failure(self, failure: Failure) -> None:
         """Remember how a start failed."""
-        tried = self._tried.get(failure.launch.half)
+        tried = self._tried.get(failure.launch.arm)
         if tried is not None:
             way = (failure.ended, failure.exit_code)
             tried.ways[way] += 1
@@ -74,32 +74,32 @@ class Trials:
 
     def is_stopped(self, launch: LaunchPlan) -> bool:
         """Whether a launch is not to be started."""
-        return launch.half in self._stopped
+        return launch.arm in self._stopped
 
     def review(self) -> list[Stop]:
         """Stop what never starts, and return it: to be asked when a block is over."""
         found = []
         for workload in dict.fromkeys(name for _, name in self._tried):
-            halves = [half for half in self._tried if half[1] == workload and half not in self._stopped]
-            silent = [half for half in halves if not self._tried[half].has_measured]
-            is_everywhere = len(silent) == len(halves) and all(self._tried[half].ways for half in halves)
+            arms = [arm for arm in self._tried if arm[1] == workload and arm not in self._stopped]
+            silent = [arm for arm in arms if not self._tried[arm].has_measured]
+            is_everywhere = len(silent) == len(arms) and all(self._tried[arm].ways for arm in arms)
             if silent and is_everywhere and self._fail_alike(silent, ALIKE_EVERYWHERE):
                 stopped = silent
             else:
-                stopped = [half for half in silent if self._fail_alike([half], ALIKE_ON_A_FABRIC)]
+                stopped = [arm for arm in silent if self._fail_alike([arm], ALIKE_ON_A_FABRIC)]
             if stopped:
-                starts = sum(self._tried[half].ways.total() for half in stopped)
+                starts = sum(self._tried[arm].ways.total() for arm in stopped)
                 found.append(Stop(workload, tuple(fabric for fabric, _ in stopped), starts))
                 self._stopped.update(stopped)
         return found
 
-    def _fail_alike(self, halves: Iterable[Half], needed: int) -> bool:
+    def _fail_alike(self, arms: Iterable[Arm], needed: int) -> bool:
         """Whether all starts failed in one way, with one log often enough, or with several twice as often."""
         ways: Counter[Way] = Counter()
         logs: Counter[tuple[Way, str]] = Counter()
-        for half in halves:
-            ways.update(self._tried[half].ways)
-            logs.update(self._tried[half].logs)
+        for arm in arms:
+            ways.update(self._tried[arm].ways)
+            logs.update(self._tried[arm].logs)
         if len(ways) != 1:
             return False
         return ways.total() >= (needed if len(logs) == 1 else DIFFERENT_LOGS * needed)

@@ -1,8 +1,8 @@
 """The order of launches: blocks, balanced orders and groups within them, and when a group is run again. Pure.
 
-A *group* is what a block sets side by side: one measurement on each fabric. What a comparison rests on is the ratio within a group,
-and only what was the same for both halves cancels there, so the launches of a group follow one another, and where one of them is
-to be run again, all of them are.
+A *group* is what a block sets side by side: one measurement on each fabric, its *arms*. What a comparison rests on is the ratio
+within a group, and only what was the same for both arms cancels there, so the launches of a group follow one another, and where one
+of them is to be run again, all of them are.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fabricbench.workload.adapter import WorkloadStart
 from fabricbench.workload.registry import AnyStart
 
 CLOSE_SECONDS = 600.0
-"""Halves that begin within ten minutes count as measured together: the same load and the same temperature, nearly always."""
+"""Arms that begin within ten minutes count as measured together: the same load and the same temperature, nearly always."""
 
 CLOSE_FACTOR = 3.0
 """And within so many times what the whole group is estimated to take: a group of long workloads is never closer than that."""
@@ -52,12 +52,7 @@ class LaunchPlan(PlannedLaunch):
     workload: AnyStart | None = None
 
     @property
-    def subject(self) -> str:
-        """What is measured, alike on every fabric: the name of the workload; empty for the measurer."""
-        return "" if self.workload is None else self.workload.name
-
-    @property
-    def half(self) -> tuple[str, str]:
+    def arm(self) -> tuple[str, str]:
         """Its fabric, and its subject: what every block measures once."""
         return self.fabric, self.subject
 
@@ -80,8 +75,10 @@ def launch_of(
     fabric: str, cells: Iterable[int], estimated_seconds: float, workload: WorkloadStart | None = None
 ) -> LaunchPlan:
     """Return what every block starts once, as a launch of the first one in no order yet; `cells` are in the order of their ids."""
+    subject = "" if workload is None else workload.name
     return LaunchPlan(
-        launch_id="-".join(filter(None, ("b00", fabric, workload.name if workload is not None else ""))),
+        launch_id="-".join(filter(None, ("b00", fabric, subject))),
+        subject=subject,
         block=0,
         position=0,
         fabric=fabric,
@@ -102,12 +99,12 @@ class Group:
 
     @property
     def name(self) -> str:
-        """How people are told of it."""
+        """The group in messages: its subject, and the block."""
         return f"{self.subject} in block {self.block}" if self.subject else f"block {self.block}"
 
     @property
     def close_seconds(self) -> float:
-        """The longest time from the first start to the last in which its halves count as measured together."""
+        """The longest time from the first start to the last in which its arms count as measured together."""
         return max(CLOSE_SECONDS, CLOSE_FACTOR * sum(launch.estimated_seconds for launch in self.launches))
 
     def in_order(self, order: Sequence[str]) -> Group:
@@ -121,24 +118,24 @@ class Group:
 
 
 def order_blocks(
-    halves: Sequence[LaunchPlan], blocks: Iterable[int], seed: int, pause: tuple[float, float] = (0.0, 0.0)
+    arms: Sequence[LaunchPlan], blocks: Iterable[int], seed: int, pause: tuple[float, float] = (0.0, 0.0)
 ) -> Iterator[LaunchPlan]:
-    """Yield the launches of blocks: groups in a balanced order, and within each the fabrics (`halves`) in a balanced order.
+    """Yield the launches of blocks: groups in a balanced order, and within each the fabrics (`arms`) in a balanced order.
 
     Before each but the first of all is a pause, drawn evenly between the bounds of `pause`, seconds.
 
     Seeded by text, so that a block's order does not change when another block is added.
     """
-    subjects = list(dict.fromkeys(half.subject for half in halves))
+    subjects = list(dict.fromkeys(arm.subject for arm in arms))
     # Two groups that change places as often as two fabrics do would always have the same fabric at the beginning of a block.
     period = len(subjects) if len(subjects) == len("ab") else 1
     for block in blocks:
         position = 0
         for subject in balanced(subjects, block // period, f"{seed} groups"):
-            group = [half for half in halves if half.subject == subject]
-            for half in balanced(group, block, f"{seed} fabrics {subject}"):
+            group = [arm for arm in arms if arm.subject == subject]
+            for arm in balanced(group, block, f"{seed} fabrics {subject}"):
                 drawn = Random(f"{seed} pause {block} {position}").uniform(*pause)  # noqa: S311
-                yield _placed(half, block, position, seed, drawn if block or position else 0.0)
+                yield _placed(arm, block, position, seed, drawn if block or position else 0.0)
                 position += 1
 
 
@@ -175,16 +172,16 @@ def williams(size: int, row: int) -> list[int]:
     return letters if row < size else letters[::-1]
 
 
-def _placed(half: LaunchPlan, block: int, position: int, seed: int, pause_seconds: float) -> LaunchPlan:
-    """Return the launch of a half in a block, with a name and a token of its own."""
-    token, cells = 0, half.cells
-    if half.workload is None:
-        # Alike on all fabrics of a block: what the cell before does to one is then in both halves of its ratio.
+def _placed(arm: LaunchPlan, block: int, position: int, seed: int, pause_seconds: float) -> LaunchPlan:
+    """Return the launch of an arm in a block, with a name and a token of its own."""
+    token, cells = 0, arm.cells
+    if arm.workload is None:
+        # Alike on all fabrics of a block: what the cell before does to one is then in both arms of its ratio.
         cells = tuple(balanced(cells, block, f"{seed} cells"))
-        token = Random(f"{seed} block {block} {half.fabric}").getrandbits(32)  # noqa: S311
-    return half.model_copy(
+        token = Random(f"{seed} block {block} {arm.fabric}").getrandbits(32)  # noqa: S311
+    return arm.model_copy(
         update={
-            "launch_id": "-".join(filter(None, (f"b{block:02d}", half.fabric, half.subject))),
+            "launch_id": "-".join(filter(None, (f"b{block:02d}", arm.fabric, arm.subject))),
             "block": block,
             "position": position,
             "token": token,
@@ -194,16 +191,16 @@ def _placed(half: LaunchPlan, block: int, position: int, seed: int, pause_second
     )
 
 
-def halves_of(launches: Sequence[LaunchPlan], fabrics: Sequence[str]) -> list[LaunchPlan]:
+def arms_of(launches: Sequence[LaunchPlan], fabrics: Sequence[str]) -> list[LaunchPlan]:
     """Return what each block of a plan starts, as its last block has it: `order_blocks` makes the same blocks of it, and more.
 
     Blocks differ where the run went on without nodes that failed: those to come are as the last.
     """
     last = [launch for launch in launches if launch.block == launches[-1].block]
-    halves = [launch_of(one.fabric, sorted(one.cells), one.estimated_seconds, one.workload) for one in last]
+    arms = [launch_of(one.fabric, sorted(one.cells), one.estimated_seconds, one.workload) for one in last]
     # As the plan had them before any shuffling: the measurer first, then workloads by their cell; fabrics as the testbed has them.
     return sorted(
-        halves, key=lambda half: (half.workload is not None, half.workload and half.cells, fabrics.index(half.fabric))
+        arms, key=lambda arm: (arm.workload is not None, arm.workload and arm.cells, fabrics.index(arm.fabric))
     )
 
 

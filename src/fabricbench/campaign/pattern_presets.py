@@ -229,10 +229,15 @@ LAYERS = (Layer.TCP, Layer.RDMA, Layer.MPI)
 
 
 def map_campaign(layer: str, blocks: int, hosts: int) -> Campaign:
-    """Return the campaign for a testbed of so many hosts; UsageError where the layer has no byte stream."""
+    """Return the campaign for a testbed of so many hosts; UsageError where they are no pair, or the layer has no byte stream."""
     if layer not in LAYERS:
         raise UsageError(
             f"--layer {layer} cannot be mapped", hint=f"choose one of {', '.join(LAYERS)}: both latency and bandwidth"
+        )
+    if hosts < 2:
+        raise UsageError(
+            f"a map is of pairs of nodes, and the fabrics of this testbed are measured over {hosts}",
+            hint="give a testbed of two nodes or more; `--testbed lab:fast-ethernet` builds one in a lab",
         )
     pairs = hosts * (hosts - 1) / 2
     return Campaign(

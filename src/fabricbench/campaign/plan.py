@@ -1,8 +1,9 @@
-"""The plan of a run: every launch, in the order in which it is to be started, and what each measures. Pure: no clock, no files.
+"""The plan of a run: every launch, in the order in which it is to be started, and what each measures.
 
 Blocks hold one launch on each fabric and one of each workload on each, in balanced orders, what is compared next to each other
 (`order`); the cells of a block in balanced orders too, so that drift and neighbours hit all fabrics and cells alike (Hoefler and
-Belli 2015; Hunold and Carpen-Amarie 2015). All randomness comes from the seed.
+Belli 2015; Hunold and Carpen-Amarie 2015). All randomness comes from the seed, and no clock is read. Workloads that
+fit themselves to this machine (`workloads`) look at its processors, its memory, and files that they name.
 """
 
 from __future__ import annotations
@@ -21,18 +22,17 @@ from fabricbench.campaign.estimate import (
     patience_seconds,
 )
 from fabricbench.campaign.noise import NoiseProfile, usual_noise
-from fabricbench.campaign.order import LaunchPlan, halves_of, launch_of, order_blocks
+from fabricbench.campaign.order import LaunchPlan, arms_of, launch_of, order_blocks
 from fabricbench.campaign.specification import FEWEST_BLOCKS, Campaign
 from fabricbench.campaign.workloads import plan_workloads
 from fabricbench.errors import UsageError
 from fabricbench.model import Model
 from fabricbench.quantity import count, enumeration, format_seconds_between
 from fabricbench.record.decision_table import prices_of
+from fabricbench.record.launch_files import RECORDS
 from fabricbench.record.manifest import MOST_BLOCKS, Extension, NodeLoss, gave_up_blocks
 from fabricbench.record.probe_plan import PlanFabric, PlanProbe, ProbePlan
 from fabricbench.testbed.model import Fabric, Mpi, Testbed, mpi_of
-
-RECORDS_FILE = "records.jsonl"
 
 HARDWARE_COUNTERS_NOTE = (
     "hardware counters are open while ranks are measured, which slows receivers that sleep: "
@@ -124,7 +124,7 @@ class RunPlan(Model):
             fabric=PlanFabric(
                 name=fabric.name, interface=fabric.interface, subnet=fabric.subnet, mtu=fabric.mtu, rdma=fabric.rdma
             ),
-            output=RECORDS_FILE,
+            output=RECORDS,
             probes=tuple(
                 probe.model_copy(update={"messages_per_sample": window_messages(probe, fabric)}) for probe in cells
             ),
@@ -159,7 +159,7 @@ def plan_run(
     workload_plan = plan_workloads(campaign, testbed, len(cell_plan.cells))
     asked = blocks if blocks is not None else campaign.blocks
     pause_seconds = sum(campaign.pause) / 2
-    fixed = sum(one.estimated_seconds + pause_seconds for one in workload_plan.halves)
+    fixed = sum(one.estimated_seconds + pause_seconds for one in workload_plan.arms)
     scaling = (
         unscaled(asked)
         if budget_seconds is None
@@ -183,7 +183,7 @@ def plan_run(
         fabrics=testbed.fabrics,
         cells=(*_probes(cells), *workload_plan.probes),
         launches=tuple(
-            order_blocks([*_halves(cells, testbed), *workload_plan.halves], range(scaling.blocks), seed, campaign.pause)
+            order_blocks([*_arms(cells, testbed), *workload_plan.arms], range(scaling.blocks), seed, campaign.pause)
         ),
         notes=(
             *campaign.notes,
@@ -252,21 +252,33 @@ def extend_plan(plan: RunPlan, extension: Extension, *, fewest: int | None = Non
             f"the run was declared final: its verdicts have spent the whole error on {count(plan.blocks, 'block')}",
             hint="measure anew, with as many blocks as you need and without --final",
         )
-    kept = tuple(launch for launch in plan.launches if launch.block < blocks)
     if gave_up_blocks(plan.losses, plan.launches[-1].block):
         raise UsageError(
             "the run has given up its blocks without the nodes that failed, and no other can be measured",
             hint="measure anew, on a testbed without these nodes",
         )
-    halves = halves_of(plan.launches, [fabric.name for fabric in plan.fabrics])
-    added = tuple(order_blocks(halves, range(plan.blocks, blocks), plan.seed, plan.pause))
+    if blocks < plan.blocks:
+        return shorten_plan(plan, extension)
+    arms = arms_of(plan.launches, [fabric.name for fabric in plan.fabrics])
+    added = tuple(order_blocks(arms, range(plan.blocks, blocks), plan.seed, plan.pause))
     return plan.model_copy(
         update={
             "blocks": blocks,
-            "launches": (*kept, *added),
+            "launches": (*plan.launches, *added),
             "extensions": (*plan.extensions, extension),
-            "budget_seconds": plan.budget_seconds if blocks < plan.blocks else None,
+            "budget_seconds": None,
         }
+    )
+
+
+def shorten_plan(plan: RunPlan, extension: Extension) -> RunPlan:
+    """Return the plan without the blocks beyond those of `extension`.
+
+    A final plan, too, can be shortened by its budget, which decides without a look at the data; people cannot (`extend_plan`).
+    """
+    kept = tuple(launch for launch in plan.launches if launch.block < extension.blocks)
+    return plan.model_copy(
+        update={"blocks": extension.blocks, "launches": kept, "extensions": (*plan.extensions, extension)}
     )
 
 
@@ -300,8 +312,8 @@ def plan_without(
     workload_plan = plan_workloads(asked, rest, first + len(cells))
     if not cells and not workload_plan.probes:
         raise UsageError(f"the rest of the nodes can carry nothing of campaign {campaign.name}")
-    halves = [*_halves(cells, rest), *workload_plan.halves]
-    again = order_blocks(halves, sorted(blocks - kept), plan.seed, plan.pause)
+    arms = [*_arms(cells, rest), *workload_plan.arms]
+    again = order_blocks(arms, sorted(blocks - kept), plan.seed, plan.pause)
     launches = [*(launch for launch in plan.launches if launch.block in kept), *again]
     loss = NodeLoss(
         reasons=dict(failed),
@@ -350,7 +362,7 @@ def _ranks(probe: PlanProbe) -> tuple[int, ...]:
     return (*probe.ranks, *(probe.congestor.ranks if probe.congestor is not None else ()))
 
 
-def _halves(cells: tuple[PlannedCell, ...], testbed: Testbed) -> Iterator[LaunchPlan]:
+def _arms(cells: tuple[PlannedCell, ...], testbed: Testbed) -> Iterator[LaunchPlan]:
     for fabric in testbed.fabrics:
         carried = [cell.probe for cell in cells if fabric.name in cell.fabrics]
         if carried:

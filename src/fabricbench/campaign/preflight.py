@@ -22,11 +22,11 @@ from pydantic import ValidationError
 
 from fabricbench import __version__
 from fabricbench.campaign.condition import sets_mtu
-from fabricbench.campaign.events import Event, NodesAsked, Notice
+from fabricbench.campaign.events import NodesAsked, Notice, Notify
 from fabricbench.campaign.plan import RunPlan
 from fabricbench.campaign.quietness import OtherLoad
 from fabricbench.campaign.start import PROBE, start_of
-from fabricbench.campaign.venue import Conditioned, OwnLab, Standing, Twins, Venue
+from fabricbench.campaign.venue import AAPair, Conditioned, OwnLab, Standing, Venue
 from fabricbench.errors import FabricbenchError
 from fabricbench.interpreter import python
 from fabricbench.launch.asking import MOST_IN_FLIGHT, AskingLimits, CommandAnswer, ask_all, ask_together
@@ -61,8 +61,6 @@ from fabricbench.testbed.preflight_result import (
 
 SKIPPED = Preflight(is_skipped=True)
 
-Notify = Callable[[Event], None]
-
 
 def pass_preflight(venue: Venue, plan: RunPlan, notify: Notify) -> Preflight:
     """Return how the venue was found; its warnings go to `notify`. Raises EnvironmentLacks for what refuses a run."""
@@ -77,8 +75,8 @@ def pass_preflight(venue: Venue, plan: RunPlan, notify: Notify) -> Preflight:
 
 def examine_venue(venue: Venue, plan: RunPlan | None, notify: Notify) -> Preflight:
     """Return how the venue was found, for a plan or for any. Raises what no launch could be started for."""
-    # A twin is the same fabric by intention, and so are a fabric's conditions.
-    place = venue.of if isinstance(venue, Twins | Conditioned) else venue
+    # The two names of an A/A pair are one fabric by intention, and so are a fabric's conditions.
+    place = venue.of if isinstance(venue, AAPair | Conditioned) else venue
     if plan is not None:
         _check_commands(place, plan)
     if isinstance(place, OwnLab):
@@ -401,8 +399,8 @@ def _understood(node: str, answer: CommandAnswer, launcher: Launcher) -> NodeAns
     if way[0] == SSH:
         return _silent_over_ssh(node, answer)
     if answer.problem is None and not is_step_lost(answer.stderr):
-        return _without_doctor(answer, _last_words(answer))
-    found = answer.problem or _last_words(answer)
+        return _without_doctor(answer, answer.last_words)
+    found = answer.problem or answer.last_words
     if way[0].rpartition("/")[2] == srun.NAME:
         return Silent(found=found, action=STEP_ADVICE.format(node=node))
     return Silent(found=found, action=f"see how long `{shlex.join(way)}` takes here, and what it says")
@@ -414,12 +412,8 @@ def _silent_over_ssh(node: str, answer: CommandAnswer) -> Silent:
         action = "install an OpenSSH client here, with `ssh` on the PATH" if is_client else advice_on(node, "timed out")
         return Silent(found=answer.problem, action=action)
     if answer.exit_code == SSH_FAILED:
-        return Silent(found=_last_words(answer), action=advice_on(node, answer.stderr))
-    return _without_doctor(answer, _last_words(answer))
-
-
-def _last_words(answer: CommandAnswer) -> str:
-    return (answer.stderr.strip().splitlines() or [f"exit code {answer.exit_code}"])[-1].strip()
+        return Silent(found=answer.last_words, action=advice_on(node, answer.stderr))
+    return _without_doctor(answer, answer.last_words)
 
 
 def _without_doctor(answer: CommandAnswer, last: str) -> Silent:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from shlex import quote
 
 from fabricbench.campaign.budget import BudgetSpentError
-from fabricbench.campaign.events import Event, Notice
+from fabricbench.campaign.events import Notice, Notify
 from fabricbench.campaign.execute import Execution
 from fabricbench.campaign.failure import NodesFailed, enumerated, silent_in_words
-from fabricbench.campaign.plan import RunPlan, extend_plan, plan_without
+from fabricbench.campaign.plan import RunPlan, extend_plan, plan_without, shorten_plan
 from fabricbench.campaign.preflight import SKIPPED, pass_preflight, read_inventories, read_versions
 from fabricbench.campaign.quietness import OtherLoad, other_load
 from fabricbench.campaign.run_directory import RunDirectory, StoredPlan
@@ -40,10 +40,8 @@ from fabricbench.record.manifest import (
 )
 from fabricbench.settings.session import SettingsSession, varied_settings
 from fabricbench.testbed.allocation import JOB, allocated_nodes
-from fabricbench.testbed.model import LauncherKind as LauncherName
+from fabricbench.testbed.model import LauncherKind
 from fabricbench.testbed.preflight_result import NodesSilent, Preflight
-
-Notify = Callable[[Event], None]
 
 
 def start_run(
@@ -147,7 +145,7 @@ def _extension(directory: RunDirectory, plan: RunPlan, blocks: int) -> Extension
 def _without_silent_nodes(directory: RunDirectory, stored: StoredPlan, notify: Notify) -> StoredPlan:
     """Return the plan on the nodes that this job has and that answer now; nothing is written."""
     testbed = stored.place.testbed()
-    is_slurm = testbed.launcher is LauncherName.SLURM and bool(os.environ.get(JOB_NODES))
+    is_slurm = testbed.launcher is LauncherKind.SLURM and bool(os.environ.get(JOB_NODES))
     here = allocated_nodes() if testbed.is_allocated or is_slurm else None
     lacking = [node.name for node in testbed.nodes if here is not None and node.name not in here]
     reasons = dict.fromkeys(lacking, "this job does not have it")
@@ -208,18 +206,22 @@ def _end_for_budget(directory: RunDirectory, stored: StoredPlan, spent: BudgetSp
     """Give up the blocks that are left, and say so: what was measured is the run. No look at the data decided it."""
     plan = stored.plan
     extension = Extension(blocks=spent.blocks, planned=plan.blocks, measured=0, unix_ns=time.time_ns())
-    shorter = stored.model_copy(update={"plan": extend_plan(plan, extension, fewest=spent.blocks)})
+    shorter = stored.model_copy(update={"plan": shorten_plan(plan, extension)})
     _write_changed_plan(directory, shorter)
     Journal(directory.path).append(JournalEvent.EXTENDED, **extension.model_dump(exclude={"unix_ns"}))
     _bring_up_to_date(directory.path, shorter.plan)
     Journal(directory.path).append(JournalEvent.COMPLETED)
     planned = plan.estimated_seconds / plan.blocks
+    others = (
+        "; it was declared final, so the others are not measured"
+        if plan.is_final
+        else f"; `fabricbench resume {quote(str(directory.path))} --blocks {plan.blocks}` measures the others"
+    )
     notify(
         Notice(
             f"the budget of {format_duration(plan.budget_seconds or 0.0)} is spent: a block took "
             f"{format_duration(spent.seconds / spent.blocks)} where {format_duration(planned)} was planned, so the run has "
-            f"{spent.blocks} of {count(plan.blocks, 'block')}; "
-            f"`fabricbench resume {quote(str(directory.path))} --blocks {plan.blocks}` measures the others"
+            f"{spent.blocks} of {count(plan.blocks, 'block')}{others}"
         )
     )
 
@@ -232,7 +234,7 @@ def _execute_plan(directory: RunDirectory, stored: StoredPlan, notify: Notify, e
     other = other_load() if not place.is_cluster else None  # before a lab is started, which is work too
     with stored.place.open() as launcher, _varied(stored, launcher, directory, notify) as settings:
         busy = other.words() if other is not None else None
-        for warning in (busy, *(crowding() if place is LauncherName.LAB else ())):
+        for warning in (busy, *(crowding() if place is LauncherKind.LAB else ())):
             if warning is not None:
                 notify(Notice(warning))
         for fact in dict.fromkeys(launcher.conditions(fabric).get(CLEARED, "") for fabric in stored.plan.fabrics):
@@ -274,7 +276,7 @@ def _varied(
         notice=lambda text: notify(Notice(text)),
         are_apart=testbed.launcher.is_cluster,
         lives_with=launcher.lives_with(),
-        job=os.environ.get(JOB, "") if testbed.launcher is LauncherName.SLURM else "",
+        job=os.environ.get(JOB, "") if testbed.launcher is LauncherKind.SLURM else "",
     )
 
 

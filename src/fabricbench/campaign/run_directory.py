@@ -33,7 +33,8 @@ from fabricbench.record.integrity import (
     seals,
 )
 from fabricbench.record.journal import Journal, JournalEvent
-from fabricbench.record.launch import KERNEL_RECORDS, RECORDS, LaunchSummary, is_converted, read_launch
+from fabricbench.record.launch import LaunchSummary, is_converted, read_launch
+from fabricbench.record.launch_files import KERNEL_RECORDS, RECORDS
 from fabricbench.record.lock import LOCK, locked
 from fabricbench.record.store import attempt_number
 from fabricbench.testbed.preflight_result import Preflight

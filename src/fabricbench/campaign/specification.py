@@ -33,12 +33,12 @@ from fabricbench.quantity import Bytes, Seconds, Share, enumeration, parse_secon
 from fabricbench.record.decision_table import DecisionTable, Weight
 from fabricbench.record.manifest import MOST_BLOCKS
 from fabricbench.record.probe_plan import Stopping
+from fabricbench.record.setup import Value
 from fabricbench.workload.adapter import WorkloadTable
 from fabricbench.workload.farm import FarmTable
 from fabricbench.workload.npb_adapter import NpbTable
 from fabricbench.workload.registry import AnyTable, of_kind
 
-Value = str | int | float
 Sweep = Mapping[str, Value | tuple[Value, ...]]
 """What people write: a value, or a list of values that each get a cell."""
 

@@ -13,19 +13,15 @@ from shlex import join
 from typing import Protocol
 
 from fabricbench.campaign.order import LaunchPlan
-from fabricbench.campaign.plan import RECORDS_FILE, RunPlan
+from fabricbench.campaign.plan import RunPlan
 from fabricbench.launch import on_subnet
 from fabricbench.launch.mpi import programs_of
-from fabricbench.launch.watch import STDERR_FILE, STDOUT_FILE, guarded_apart
+from fabricbench.launch.watch import guarded_apart
 from fabricbench.native import native_file
 from fabricbench.record.atomic import replace_text
 from fabricbench.record.launch import KernelPart
-from fabricbench.record.probe_plan import (
-    PLAN_FILE,
-    PlanProbe,
-    ProbePlan,
-    options_of,
-)
+from fabricbench.record.launch_files import PLAN_FILE, RECORDS, STDERR_FILE, STDOUT_FILE
+from fabricbench.record.probe_plan import PlanProbe, ProbePlan, options_of
 from fabricbench.record.reading import Record, read_record
 from fabricbench.record.workload_cells import (
     Failed,
@@ -118,11 +114,11 @@ class Measurer:
 
     def outputs(self, directory: Path) -> tuple[Path, ...]:
         """Return what grows."""
-        return (directory / RECORDS_FILE,)
+        return (directory / RECORDS,)
 
     def read(self, directory: Path, plan: ProbePlan | None) -> Written | None:
         """Return its record."""
-        records = directory / RECORDS_FILE
+        records = directory / RECORDS
         if not records.exists():
             return None
         record = read_record(records, plan)

@@ -32,8 +32,7 @@ from fabricbench.launch.starting import loopback_library, yield_library
 from fabricbench.model import Model
 from fabricbench.settings.session import Sides
 from fabricbench.testbed.allocation import check_allocated, check_in_job
-from fabricbench.testbed.model import LauncherKind as LauncherName
-from fabricbench.testbed.model import Lost, Testbed
+from fabricbench.testbed.model import LauncherKind, Lost, Testbed
 from fabricbench.testbed.reading import SRUN, local_testbed, read_testbed
 
 LAB_PREFIX = "lab:"
@@ -102,13 +101,13 @@ class Standing(Model):
             check_allocated([node.name for node in self.given.nodes])
         starter, layout = starter_of(self.given), self.given.layout
         match self.given.launcher:
-            case LauncherName.LOCAL:
+            case LauncherKind.LOCAL:
                 return LocalLauncher(starter, yield_library(), layout, loopback_library())
-            case LauncherName.SSH:
+            case LauncherKind.SSH:
                 return SshLauncher(starter, self.given)
-            case LauncherName.SLURM:
+            case LauncherKind.SLURM:
                 return SlurmLauncher(starter, self.given)
-            case LauncherName.LAB:
+            case LauncherKind.LAB:
                 return LabLauncher(Lab.open(str(self.given.lab)), starter, yield_library(), layout, self.given)
 
     def check(self) -> None:
@@ -116,7 +115,7 @@ class Standing(Model):
         starter = starter_of(self.given)
         if self.given.launcher.is_cluster and starter.reaches_nodes:
             check_in_job(starter.starter.NAME)
-        if self.given.launcher is LauncherName.SLURM:
+        if self.given.launcher is LauncherKind.SLURM:
             check_in_job(SRUN)
             SlurmLauncher(starter, self.given).check()
 
@@ -127,7 +126,7 @@ class Standing(Model):
         EnvironmentLacks where this machine lacks an interface, or a batch job is needed.
         """
         self.check()
-        if self.given.launcher is LauncherName.LOCAL:
+        if self.given.launcher is LauncherKind.LOCAL:
             there = sorted(name for _, name in socket.if_nameindex())
             for fabric in self.given.fabrics:
                 if fabric.interface is not None and fabric.interface not in there:
@@ -138,7 +137,7 @@ class Standing(Model):
         yield self.sketch()
 
 
-class Twins(Model):
+class AAPair(Model):
     """A venue in which one fabric stands under two names, so that a campaign compares it with itself."""
 
     kind: Literal["twins"] = "twins"
@@ -146,15 +145,15 @@ class Twins(Model):
     fabric: str
 
     def testbed(self) -> Testbed:
-        """Return the testbed with the fabric and its twin."""
-        return self.of.testbed().twins_of(self.fabric)
+        """Return the testbed with the fabric under both names."""
+        return self.of.testbed().aa_pair_of(self.fabric)
 
-    def without(self, nodes: Collection[str]) -> Twins:
+    def without(self, nodes: Collection[str]) -> AAPair:
         """Return the venue without these nodes."""
         return self.model_copy(update={"of": self.of.without(nodes)})
 
     def sketch(self) -> Launcher:
-        """Return the venue's own launcher: twins differ in nothing that it looks at."""
+        """Return the venue's own launcher: the two names differ in nothing that it looks at."""
         return self.of.sketch()
 
     @contextmanager
@@ -198,7 +197,7 @@ def in_conditions(venue: Venue, conditions: tuple[Condition, ...]) -> Venue:
     """Return a venue in the conditions of a campaign. Raises UsageError where one fabric is compared with itself."""
     if not conditions:
         return venue
-    if isinstance(venue, Twins):
+    if isinstance(venue, AAPair):
         raise UsageError(
             "a self-check compares a fabric with itself, and the campaign varies conditions",
             hint="take a campaign without [[condition]], or give `run` one with two conditions that set the same",
@@ -206,11 +205,11 @@ def in_conditions(venue: Venue, conditions: tuple[Condition, ...]) -> Venue:
     return Conditioned(of=venue.of if isinstance(venue, Conditioned) else venue, conditions=conditions)
 
 
-Venue = OwnLab | Standing | Twins | Conditioned
+Venue = OwnLab | Standing | AAPair | Conditioned
 AnyVenue = Annotated[Venue, Field(discriminator="kind")]
 
 
-def find_twins(text: str, fabric: str | None, nodes: int | None = None) -> Twins:
+def find_aa_pair(text: str, fabric: str | None, nodes: int | None = None) -> AAPair:
     """Return the venue that compares a fabric with itself: the testbed's only one, or the one named. Raises UsageError."""
     venue = find_venue(text, nodes)
     names = [one.name for one in venue.testbed().fabrics]
@@ -223,7 +222,7 @@ def find_twins(text: str, fabric: str | None, nodes: int | None = None) -> Twins
         raise UsageError(f"--testbed {text} has no fabric {chosen!r}", hint=f"there are {', '.join(names)}")
     if isinstance(venue, OwnLab):  # no need for switches that nothing crosses
         venue = venue.model_copy(update={"fabrics": tuple(one for one in venue.fabrics if one.name == chosen)})
-    return Twins(of=venue, fabric=chosen)
+    return AAPair(of=venue, fabric=chosen)
 
 
 def find_venue(text: str, nodes: int | None = None) -> OwnLab | Standing:

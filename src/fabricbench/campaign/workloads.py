@@ -27,14 +27,14 @@ class WorkloadPlan:
     """The workloads as cells, the launches of each on each fabric that every block has, and in words what was left out and why."""
 
     probes: tuple[PlanProbe, ...]
-    halves: tuple[LaunchPlan, ...]
+    arms: tuple[LaunchPlan, ...]
     notes: tuple[str, ...]
 
 
 def plan_workloads(campaign: Campaign, testbed: Testbed, first_id: int) -> WorkloadPlan:
     """Return the workloads of a campaign on a testbed, numbered from `first_id`; UsageError where a wish cannot be carried."""
     probes: list[PlanProbe] = []
-    halves: list[LaunchPlan] = []
+    arms: list[LaunchPlan] = []
     notes: list[str] = []
     asked_by: dict[Setup, tuple[int, WorkloadStart]] = {}
     named_by: dict[str, PlanProbe] = {}
@@ -57,8 +57,8 @@ def plan_workloads(campaign: Campaign, testbed: Testbed, first_id: int) -> Workl
                     hint="give one of the two another name",
                 )
             probes.append(probe)
-            halves += [launch_of(name, [probe.id], START_SECONDS + each, start) for name, each in seconds.items()]
-    return WorkloadPlan(tuple(probes), tuple(halves), tuple(dict.fromkeys(notes)))
+            arms += [launch_of(name, [probe.id], START_SECONDS + each, start) for name, each in seconds.items()]
+    return WorkloadPlan(tuple(probes), tuple(arms), tuple(dict.fromkeys(notes)))
 
 
 class _Different:
@@ -76,11 +76,11 @@ class _Different:
         """
         place = Place(Path(), fabric)
         for start in starts:
-            essence = (start.kind, start.essence(place))
-            same = next((each for each in self._known if each[0] == essence), None)
+            form = (start.kind, start.canonical_form(place))
+            same = next((each for each in self._known if each[0] == form), None)
             is_told_below = same is not None and same[1] == start and same[2] != number  # with the name of its cell
             if same is None or is_told_below or (same[2] != number and "name" in type(table).model_fields):
-                self._known.append((essence, start, number))
+                self._known.append((form, start, number))
                 yield start
             elif same[2] == number:
                 notes.append(f"{start.name} is {same[1].name} by other options: it is run once")

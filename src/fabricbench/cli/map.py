@@ -89,7 +89,7 @@ def map_(
 
 def _measure(testbed: str, nodes: int | None, layer: str, blocks: int, seed: int | None, directory: Path) -> None:
     venue = find_venue(testbed, nodes)
-    campaign = map_campaign(layer, blocks, len(venue.testbed().nodes))
+    campaign = map_campaign(layer, blocks, venue.testbed().seats)
     plan = plan_run(campaign, venue.testbed(), seed=secrets.randbits(32) if seed is None else seed)
     measure(Prepared(campaign, venue, plan, usual_noise(venue.testbed().launcher)), directory)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
@@ -19,7 +19,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from fabricbench.campaign import events
-from fabricbench.campaign.events import Event, LaunchFinished, LaunchStarted, NodesAsked, RunStarted, Tick
+from fabricbench.campaign.events import Event, LaunchFinished, LaunchStarted, NodesAsked, Notify, RunStarted, Tick
 from fabricbench.cli.starting import interrupt
 from fabricbench.errors import FabricbenchError, Interrupted, RunIncomplete
 from fabricbench.printable import PrintableConsole
@@ -118,7 +118,7 @@ ENDING = b"\nending the launch that runs (`fabricbench resume` measures it again
 
 
 @contextmanager
-def interruptible(directory: Path, notify: Callable[[Event], None]) -> Iterator[Callable[[Event], None]]:
+def interruptible(directory: Path, notify: Notify) -> Iterator[Notify]:
     """Make Ctrl-C and SIGTERM end a run in order: Interrupted says how to go on. Yields what its events go to instead of `notify`.
 
     In a job of Slurm SIGTERM says that the job ends, and RunIncomplete is what becomes of the run.

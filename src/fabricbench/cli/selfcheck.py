@@ -9,7 +9,7 @@ import typer
 
 from fabricbench.analysis.selfcheck import analyse_selfcheck
 from fabricbench.campaign.preparing import prepare_in
-from fabricbench.campaign.venue import find_twins
+from fabricbench.campaign.venue import find_aa_pair
 from fabricbench.cli.arguments import (
     BlocksOption,
     BudgetOption,
@@ -60,7 +60,7 @@ def selfcheck(
     check_output(output)
     share, level = share_option(margin, "--margin"), share_option(confidence, "--confidence")
     if testbed is not None:
-        measure(prepare_in(find_twins(testbed, fabric, nodes), campaign, budget, blocks, seed), run)
+        measure(prepare_in(find_aa_pair(testbed, fabric, nodes), campaign, budget, blocks, seed), run)
         fabric = None  # the run holds the fabric and its twin, and nothing else
     else:
         refuse_without(context, "--testbed", "campaign", "nodes", "budget", "blocks", "seed")

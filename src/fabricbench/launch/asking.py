@@ -48,6 +48,11 @@ class CommandAnswer:
     begin_unix_ns: int = 0
     end_unix_ns: int = 0
 
+    @property
+    def last_words(self) -> str:
+        """The last line of its stderr, which is where programs say why they failed; its exit code where there is none."""
+        return (self.stderr.strip().splitlines() or [f"exit code {self.exit_code}"])[-1].strip()
+
 
 @dataclass(frozen=True)
 class AskingLimits:

@@ -90,7 +90,7 @@ class Installation:
         return [*asked, [self.mpiexec, "--version"]] if self.mpiexec else asked
 
     def __str__(self) -> str:
-        """Return how people are told of it."""
+        """Return the installation as messages name it."""
         return f"MPI {self.name}" if self.name else "the MPI that fabricbench was built with"
 
 

@@ -88,7 +88,7 @@ class LabLauncher(OnThisMachine):
         inside = guarded(self._starter.tokens(placement, fabric, program))
         tokens = self._lab.command_in(placement.hosts[0], inside, working_directory=directory, environment={})
         cleared = self._starter.foreign(fabric).names
-        return Command(tuple(tokens), directory, cleared=cleared, beside=self._lab.processes(fabric.of_network))
+        return Command(tuple(tokens), directory, cleared=cleared, beside=self._lab.processes(fabric.network))
 
     def meeting_address(self, fabric: Fabric) -> str:
         """Return the first node's address on the fabric."""
@@ -120,7 +120,7 @@ class LabLauncher(OnThisMachine):
 
     def lost(self, fabric: Fabric | None = None) -> Lost | None:
         """Return what of the lab has ended."""
-        return self._lab.lost(None if fabric is None else fabric.of_network)
+        return self._lab.lost(None if fabric is None else fabric.network)
 
     def stopped(self) -> Lost | None:
         """Return what of the lab stands still."""

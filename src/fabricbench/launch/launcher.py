@@ -94,7 +94,7 @@ class Launcher(Protocol):
 
 def meeting_address(node: Node, fabric: Fabric) -> str:
     """Return where a node is found on a fabric: by its address, where the testbed tells it, else by its name."""
-    return str(node.addresses.get(fabric.name, node.name))
+    return str(node.address_on(fabric) or node.name)
 
 
 class OnThisMachine:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from fabricbench.launch.asking import AskingLimits, CommandAnswer, ask_all, ask_together
+from fabricbench.launch.asking import AskingLimits, ask_all, ask_together
 from fabricbench.launch.launcher import Command, RealMachines, meeting_address
 from fabricbench.launch.mpi import MpiStarter
 from fabricbench.launch.staging import Staging
@@ -95,12 +95,8 @@ class MachinesApart(RealMachines):
             questions = {name: self.in_node(name, ["true"]) for name in nodes}
             limits = AskingLimits(each_s=ANSWER_SECONDS, all_s=ALL_SECONDS + SECONDS_A_NODE * len(nodes))
             answers = ask_all(questions, limits)
-            failed = {name: _why(answer) for name, answer in answers.items() if answer.exit_code != 0}
+            failed = {
+                name: answer.problem or answer.last_words for name, answer in answers.items() if answer.exit_code != 0
+            }
             nodes = list(failed)
         return failed
-
-
-def _why(answer: CommandAnswer) -> str:
-    """Return what was said instead of an answer."""
-    last = (answer.stderr.strip().splitlines() or [f"exit code {answer.exit_code}"])[-1].strip()
-    return answer.problem or last

@@ -165,7 +165,7 @@ class Staging:
             line = _after_mark(out)
             if answer.exit_code == 0 and line is not None:
                 return _read(node, line)
-        said = answer.problem or (answer.stderr.strip().splitlines() or [f"exit code {answer.exit_code}"])[-1]
+        said = answer.problem or answer.last_words
         what = {"sees": "asked whether it sees the run directory", "put": "given what a launch needs"}
         raise NotStaged(
             f"{node} could not be {what.get(action, 'asked for what a launch wrote')}: {said}",

@@ -28,9 +28,7 @@ from fabricbench.launch.standstill import StandstillWatch
 from fabricbench.launch.starting import MARK
 from fabricbench.record.atomic import written_anew
 from fabricbench.record.launch import Standstill
-
-STDOUT_FILE = "stdout.log"
-STDERR_FILE = "stderr.log"
+from fabricbench.record.launch_files import STDERR_FILE, STDOUT_FILE
 
 TICK_SECONDS = 0.5
 """How often the caller hears that a launch is still going on; seldom, as it may share the processors with the measuring."""

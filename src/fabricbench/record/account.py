@@ -19,7 +19,7 @@ from fabricbench.record.journal import START_IS_OVER, Journal, JournalEntry, Jou
 from fabricbench.record.launch import read_cells
 from fabricbench.record.lines import FailureCode
 from fabricbench.record.lock import is_locked
-from fabricbench.record.manifest import PlannedLaunch, subject_of
+from fabricbench.record.manifest import PlannedLaunch
 from fabricbench.record.outcome import LaunchOutcome
 from fabricbench.record.provenance import Proof
 from fabricbench.record.run_account import LossKind, LostLaunches, RunAccount, SubjectAccount
@@ -82,7 +82,7 @@ def account_of(run: Run) -> RunAccount:
     launches = run.manifest.planned or [_unplanned(one) for one in stored.values()]
     sums: dict[tuple[str, str], _Sum] = {}
     for launch in launches:
-        total = sums.setdefault((subject_of(launch), launch.fabric), _Sum())
+        total = sums.setdefault((launch.subject, launch.fabric), _Sum())
         _add(total, launch.launch_id, stored.get(launch.launch_id), told[launch.launch_id], damaged)
         total.set_aside += aside[launch.launch_id]
     fabrics = [fabric.name for fabric in run.manifest.testbed.fabrics]
@@ -167,7 +167,9 @@ def _starts_of(entries: Iterable[JournalEntry]) -> defaultdict[str, _Starts]:
 
 def _unplanned(launch: StoredLaunch) -> PlannedLaunch:
     """Return the place of a launch of a run whose manifest holds no plan: one that was imported."""
-    return PlannedLaunch(launch_id=launch.launch_id, block=launch.block, position=0, fabric=launch.fabric)
+    return PlannedLaunch(
+        launch_id=launch.launch_id, block=launch.block, position=0, fabric=launch.fabric, subject=launch.subject
+    )
 
 
 def _add(one: _Sum, launch_id: str, stored: StoredLaunch | None, told: _Starts, damaged: Mapping[str, str]) -> None:

@@ -12,17 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fabricbench.errors import UsageError
-from fabricbench.record.integrity import HASHED, LAUNCHES
+from fabricbench.record.integrity import LAUNCHES
+from fabricbench.record.launch_files import OF_A_LAUNCH
 
 ATTEMPT = "attempt-"
 """Begins the name of a folder, within a launch's, that holds an earlier attempt: cut short, or measured too far from its pair."""
 TEXTS = "texts"
 """In the folder of an imported launch: what was read."""
-OF_A_LAUNCH = frozenset(
-    {*HASHED, "plan.json", "conditions.json", "records.jsonl", "kernel.jsonl", "stdout.log", "stderr.log", TEXTS}
-    | {"around.json", "around.begun", "farm.json", "farm.jsonl"}
-)
-"""What fabricbench names in a launch's folder, besides attempts and names that begin with a point."""
 MOST_ENTRIES = 1_000_000
 """Names in a run directory. Ten years of a launch a minute have fewer; a tree without end costs a second."""
 MOST_LEVELS = 12
@@ -82,7 +78,9 @@ def _entries(directory: Path, level: int) -> Iterator[os.DirEntry[str]]:
         raise UsageError(f"{directory} cannot be entered", hint="check its permissions")
     is_launch = level > 2 and (directory.parent.name == LAUNCHES or directory.name.startswith(ATTEMPT))
     for entry in entries:
-        if is_launch and not (entry.name in OF_A_LAUNCH or entry.name.startswith((ATTEMPT, "."))):
+        if is_launch and not (
+            entry.name in OF_A_LAUNCH or entry.name == TEXTS or entry.name.startswith((ATTEMPT, "."))
+        ):
             continue
         yield entry
         if entry.is_dir(follow_symlinks=False):

@@ -27,7 +27,7 @@ It stands here because a run keeps it (within the campaign in its manifest) and 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -141,10 +141,11 @@ class Weight(Model):
         found = KERNEL.fullmatch(self.npb) if self.npb is not None else None
         return None if found is None else (found[1], found[2], int(found[3]) if found[3] else None)
 
-    def is_of(self, subject: str) -> bool:
+    def is_of(self, subject: str, workloads: Collection[str] = ()) -> bool:
         """Tell whether it is given to what launches of this name measure: that is all there is of a workload that left nothing.
 
-        A launch is called after its workload, then its parameters, then its ranks: `ring.8`, `hpl-n800.4`, `is.W.4`.
+        A launch is called after its workload, then its parameters, then its ranks: `ring.8`, `hpl-n800.4`, `is.W.4`. Of the
+        names of the campaign's `workloads` the longest that fits is meant: `ring-big.4` is of `ring-big`, and not of `ring`.
         """
         if self.kernel is not None:
             benchmark, problem_class, ranks = self.kernel
@@ -152,7 +153,8 @@ class Weight(Model):
             return subject.upper() == whole or (ranks is None and subject.upper().startswith(whole))
         if self.workload is None:
             return not subject  # the measurer's
-        return subject.startswith((f"{self.workload}.", f"{self.workload}-"))
+        named = [name for name in (self.workload, *workloads) if subject.startswith((f"{name}.", f"{name}-"))]
+        return max(named, key=len, default="") == self.workload
 
     @property
     def what(self) -> str:
@@ -250,7 +252,7 @@ def prices_of(table: DecisionTable, fabrics: Sequence[Fabric]) -> tuple[dict[str
     these the dearest counts, which buys them all, and one for the fabric comes first. UsageError for a price of no fabric, and
     where currencies differ: nothing here knows what one is worth in another.
     """
-    names = list(dict.fromkeys(name for fabric in fabrics for name in (fabric.name, fabric.of_network)))
+    names = list(dict.fromkeys(name for fabric in fabrics for name in (fabric.name, fabric.network)))
     for name in table.price:
         if name not in names:
             raise UsageError(
@@ -258,19 +260,17 @@ def prices_of(table: DecisionTable, fabrics: Sequence[Fabric]) -> tuple[dict[str
                 hint=f"the fabrics are {', '.join(names)}",
             )
     dearest_last = sorted(fabrics, key=lambda one: table.price[one.name].per_node if one.name in table.price else 0.0)
-    of_conditions = {one.of_network: table.price[one.name] for one in dearest_last if one.name in table.price}
-    prices = of_conditions | {
-        one.of_network: table.price[one.of_network] for one in fabrics if one.of_network in table.price
-    }
+    of_conditions = {one.network: table.price[one.name] for one in dearest_last if one.name in table.price}
+    prices = of_conditions | {one.network: table.price[one.network] for one in fabrics if one.network in table.price}
     currencies = {} if table.currency is None else {table.currency: "[decision]"}
     for fabric in fabrics:
-        if fabric.of_network not in prices and fabric.price_per_node is not None:
-            prices[fabric.of_network] = FabricPrice(
+        if fabric.network not in prices and fabric.price_per_node is not None:
+            prices[fabric.network] = FabricPrice(
                 per_node=fabric.price_per_node,
                 fixed=fabric.price_fixed,
                 power_per_node_watt=fabric.power_per_node_watt,
             )
-            currencies.setdefault(fabric.currency, fabric.of_network)
+            currencies.setdefault(fabric.currency, fabric.network)
     if len(currencies) > 1:
         found = ", ".join(f"{currency} ({where})" for currency, where in currencies.items())
         raise UsageError(

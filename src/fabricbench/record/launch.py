@@ -34,6 +34,7 @@ from fabricbench.record.integrity import (
     file_sha256,
 )
 from fabricbench.record.kernel_lines import KernelHeader, KernelRun
+from fabricbench.record.launch_files import KERNEL_RECORDS, RECORDS
 from fabricbench.record.lines import BusiestProcess, Clock, Footer, Header, PairFailed
 from fabricbench.record.outcome import LaunchOutcome, outcome_of, signal_name, signal_number
 from fabricbench.record.probe_plan import PlanProbe, ProbePlan, plan_beside
@@ -41,10 +42,6 @@ from fabricbench.record.provenance import Origin, Proof
 from fabricbench.record.reading import Damage, Record, read_record
 from fabricbench.record.tables import CHANNELS, STAGES, TABLES, RecordTable
 from fabricbench.record.workload_cells import WorkloadPart
-
-RECORDS = "records.jsonl"
-KERNEL_RECORDS = "kernel.jsonl"
-"""The raw record of a kernel; its content is in `launch.json`."""
 
 DEAD = "dead"
 """The state of an emulated switch whose process is gone, as the lab tells it."""

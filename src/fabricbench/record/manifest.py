@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from fabricbench.configuration import first_problem
 from fabricbench.errors import UsageError
@@ -25,18 +25,31 @@ MOST_DIGITS = 9
 """More than that is no version that anybody wrote."""
 
 
+def subject_of_name(launch_id: str, block: int, fabric: str) -> str:
+    """Return the subject of a launch by its name: of plans and manifests of earlier versions, and of launches that none plans."""
+    return launch_id.removeprefix(f"b{block:02d}-{fabric}").removeprefix("-")
+
+
 class PlannedLaunch(Model):
-    """A launch that the plan holds: `position` is its place within the randomised block."""
+    """A launch that the plan holds: `position` is its place within the randomised block.
+
+    `subject` is what it measures, alike on every fabric: the name of its workload, empty for the measurer.
+    """
 
     launch_id: str
     block: int = Field(ge=0)
     position: int = Field(ge=0)
     fabric: str
+    subject: str = ""
 
-
-def subject_of(launch: PlannedLaunch) -> str:
-    """Return what a launch measures, alike on every fabric: the name of its workload, empty for the measurer."""
-    return launch.launch_id.removeprefix(f"b{launch.block:02d}-{launch.fabric}").removeprefix("-")
+    @model_validator(mode="before")
+    @classmethod
+    def _earlier_plans_told_subjects_in_names(cls, data: Any) -> Any:
+        if isinstance(data, Mapping) and "subject" not in data:
+            launch_id, block, fabric = (data.get(name) for name in ("launch_id", "block", "fabric"))
+            if isinstance(launch_id, str) and isinstance(block, int):
+                return {**data, "subject": subject_of_name(launch_id, block, str(fabric))}
+        return data
 
 
 class Extension(Model):
@@ -83,6 +96,11 @@ def may_grow(manifest: Manifest, blocks: int) -> bool:
     """Tell whether a run may be given so many blocks: not where it was declared final or gave up blocks."""
     last = max((launch.block for launch in manifest.planned), default=0)
     return not manifest.is_final and not gave_up_blocks(manifest.losses, last) and blocks <= MOST_BLOCKS
+
+
+def workload_names(manifest: Manifest) -> tuple[str, ...]:
+    """Return what the workloads of a run's campaign are called: each by its `name`, else by its `kind`."""
+    return tuple(str(table.get("name") or table.get("kind")) for table in manifest.campaign.get("workloads", ()))
 
 
 def has_moved(ranks: Iterable[int], testbed: Testbed, lost: Collection[str]) -> bool:
@@ -160,7 +178,7 @@ def paired_blocks(planned: Iterable[PlannedLaunch], measured: Collection[str]) -
     measured = set(measured)
     groups: dict[tuple[int, str], list[str]] = {}
     for launch in planned:
-        groups.setdefault((launch.block, subject_of(launch)), []).append(launch.launch_id)
+        groups.setdefault((launch.block, launch.subject), []).append(launch.launch_id)
     return {block for (block, _), ids in groups.items() if len(measured & set(ids)) >= min(2, len(ids))}
 
 

@@ -15,9 +15,7 @@ from fabricbench.pattern_facts import STAGES, STAGES_BY_USER
 from fabricbench.private import FILE
 from fabricbench.record.atomic import MODE, replace_text
 from fabricbench.record.integrity import read_file
-
-PLAN_FILE = "plan.json"
-"""In the directory of a launch."""
+from fabricbench.record.launch_files import PLAN_FILE
 
 NO_SECRET = "0" * 32
 """Stands for the secret of a launch that has ended, and of one that an earlier version started."""

@@ -21,6 +21,7 @@ from fabricbench.record.lines import Cell
 from fabricbench.record.probe_plan import PlanCongestor, PlanProbe
 
 Value = str | int | float
+"""Of a parameter, of a cell or of a workload."""
 
 WORKLOAD = "workload"
 """Among the parameters of a cell: the workload's name. `figure` and `unit` are those of its primary figure of merit."""

@@ -54,6 +54,7 @@ from fabricbench.record.manifest import (
     lost_by,
     paired_blocks,
     read_manifest,
+    subject_of_name,
     write_manifest,
 )
 from fabricbench.record.probe_plan import PlanCongestor
@@ -83,12 +84,16 @@ DEFAULT_PROBABILITIES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 0.999)
 
 @dataclass(frozen=True)
 class StoredLaunch:
-    """A converted launch: where it is, what its `launch.json` says, its place in the block (None if unknown), and its origin."""
+    """A converted launch: where it is, what its `launch.json` says, its place in the block (None if unknown), and its origin.
+
+    `subject` is what it measures, alike on every fabric: the name of its workload; empty for the measurer.
+    """
 
     directory: Path
     summary: LaunchSummary
     position: int | None
     origin: Origin
+    subject: str
 
     @property
     def launch_id(self) -> str:
@@ -104,11 +109,6 @@ class StoredLaunch:
     def fabric(self) -> str:
         """The fabric under test."""
         return self.summary.fabric
-
-    @cached_property
-    def subject(self) -> str:
-        """What it measures, alike on every fabric: the name of its kernel; empty for the measurer."""
-        return self.launch_id.partition("-")[2].removeprefix(self.fabric).removeprefix("-")
 
     @property
     def proof(self) -> Proof:
@@ -209,7 +209,10 @@ class Run:
             if position is None and place is not None:
                 position = place.position
             origin = summary.facts.origin or origin_of(fabrics[summary.fabric])
-            found.append(StoredLaunch(directory, summary, position, origin))
+            subject = (
+                place.subject if place is not None else subject_of_name(directory.name, summary.block, summary.fabric)
+            )
+            found.append(StoredLaunch(directory, summary, position, origin, subject))
         return tuple(sorted(found, key=lambda one: (one.block, one.position or 0, one.launch_id))), tuple(damaged)
 
     def _read_launches(self) -> Iterator[tuple[Path, Future[LaunchSummary]]]:

@@ -70,6 +70,4 @@ def _understood(answer: CommandAnswer) -> AgentAnswer | Silence:
         except ValidationError:
             return "its answer cannot be read: another version of fabricbench is there"
         return told.refused or told
-    if answer.problem is not None:
-        return answer.problem
-    return (answer.stderr.strip().splitlines() or [f"exit code {answer.exit_code}"])[-1].strip()
+    return answer.last_words if answer.problem is None else answer.problem

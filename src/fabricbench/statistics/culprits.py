@@ -120,13 +120,6 @@ def find_culprits_and_groups(
     return CulpritsAndGroups(culprits, groups if len(groups) > 1 else (), fit.standing is not _Standing.TOGETHER)
 
 
-def find_culprits(
-    values: Floats, source: Integers, destination: Integers, *, margin: float, level: float = 0.01
-) -> list[Culprit]:
-    """Return the culprits alone of what `find_culprits_and_groups` finds."""
-    return find_culprits_and_groups(values, source, destination, margin=margin, level=level).culprits
-
-
 def confirm_culprits(
     values: Floats,
     source: Integers,

@@ -272,7 +272,7 @@ def _address(where: Mapping[str, str], node: Node, fabric: Fabric, found: Attach
             needed=f"an address in {fabric.subnet}" if fabric.subnet else "an IPv4 address",
             action=f"give {found.interface.name} its address, or correct the fabric's `interface` or `subnet`",
         )
-    told_address = node.addresses.get(fabric.name)
+    told_address = node.address_on(fabric)
     if told_address is not None and not found.interface.has(told_address):
         yield Finding(
             **where,
@@ -289,7 +289,7 @@ def _distinct(fabrics: Iterable[Fabric], attached: Iterable[Attached]) -> Iterat
     for one, other in combinations([fabric for fabric in fabrics if fabric.has_interface], 2):
         if one.condition_of and one.condition_of == other.condition_of:
             continue
-        if one.network and one.network == other.network:
+        if one.network == other.network:
             continue
         yield from _carried(one, other, found)
         pair = PAIR.join((one.name, other.name))

@@ -5,10 +5,11 @@ A testbed comes from a TOML file, from a lab's description (`fabricbench.lab`) o
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from ipaddress import IPv4Address, IPv4Network
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
@@ -129,10 +130,14 @@ INTERFACE_NAME = r"^[A-Za-z0-9_.][A-Za-z0-9_.:@+-]{0,126}$"
 
 
 class Node(Model):
-    """One machine. `addresses` maps fabric names to the node's address there; empty where the subnet tells."""
+    """One machine. `addresses` maps networks to the node's address there; empty where the subnet tells."""
 
     name: str = Field(pattern=NODE_NAME)
     addresses: dict[str, IPv4Address] = {}
+
+    def address_on(self, fabric: Fabric) -> IPv4Address | None:
+        """Return the node's address on a fabric, where the testbed tells it."""
+        return self.addresses.get(fabric.network)
 
 
 class BuiltFrom(Model):
@@ -140,6 +145,14 @@ class BuiltFrom(Model):
 
     study: str
     quantity: str
+
+
+@dataclass(frozen=True)
+class NoSetting:
+    """Marks a field of a fabric that changes nothing of what is measured on it: what it is called, or costs."""
+
+
+NO_SETTING = NoSetting()
 
 
 class Fabric(Model):
@@ -155,38 +168,42 @@ class Fabric(Model):
     switch's latency, a driver's version. Entries with the same `condition_of` are one thing in several conditions (before and
     after a change, say, in the order of the testbed): measured in turn within one run, they are compared by block. An emulated
     fabric has rates `scale` times lower and delays so many times longer than what it is named after. `nodes` are those that it
-    joins, where it does not join all.
+    joins, where it does not join all. `network` is what switches and addresses know it by: itself, or the fabric of which it is a
+    side, in a `condition` or for the second time (`aa_pair_of`).
     """
 
-    name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")
+    name: Annotated[str, NO_SETTING] = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")
     interface: str | None = Field(default=None, pattern=INTERFACE_NAME)
     subnet: IPv4Network | None = None
     nodes: tuple[str, ...] = Field(default=(), exclude_if=lambda nodes: not nodes)
     mtu: Bytes = 1500
     wire: Wire | None = None
     rdma: RdmaEnd | None = None
-    layers: tuple[Layer, ...] = USUAL_LAYERS
+    layers: Annotated[tuple[Layer, ...], NO_SETTING] = USUAL_LAYERS
     mpi_environment: dict[Variable, Handed] = {}
     mpi_arguments: tuple[Handed, ...] = ()
-    price_per_node: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    price_fixed: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    power_per_node_watt: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    currency: str = "EUR"
-    is_emulated: bool = False
-    scale: int = Field(default=1, ge=1)
-    built_from: tuple[BuiltFrom, ...] = ()
-    description: str = ""
-    condition_of: str = ""
+    price_per_node: Annotated[float | None, NO_SETTING] = Field(default=None, ge=0, allow_inf_nan=False)
+    price_fixed: Annotated[float, NO_SETTING] = Field(default=0.0, ge=0, allow_inf_nan=False)
+    power_per_node_watt: Annotated[float, NO_SETTING] = Field(default=0.0, ge=0, allow_inf_nan=False)
+    currency: Annotated[str, NO_SETTING] = "EUR"
+    is_emulated: Annotated[bool, NO_SETTING] = False
+    scale: Annotated[int, NO_SETTING] = Field(default=1, ge=1)
+    built_from: Annotated[tuple[BuiltFrom, ...], NO_SETTING] = ()
+    description: Annotated[str, NO_SETTING] = ""
+    condition_of: Annotated[str, NO_SETTING] = ""
     settings: dict[str, str] = {}
     mpi: str = ""
     transport: MpiTransport = MpiTransport.TCP
-    network: str = ""
+    network: Annotated[str, NO_SETTING] = ""
     condition: str = ""
 
-    @property
-    def of_network(self) -> str:
-        """The name of the network that it is: its own, or that of the fabric of which it is a condition."""
-        return self.network or self.name
+    @model_validator(mode="before")
+    @classmethod
+    def _is_its_own_network(cls, data: Any) -> Any:
+        """Name the network of a fabric that is no side of another: what a testbed says, and runs of before."""
+        if isinstance(data, Mapping) and not data.get("network") and "name" in data:
+            return {**data, "network": data["name"]}
+        return data
 
     @property
     def has_interface(self) -> bool:
@@ -197,6 +214,10 @@ class Fabric(Model):
     def where(self) -> str:
         """Where a node finds its interface: the name, where all nodes have the same, else the subnet; empty without either."""
         return self.interface or (str(self.subnet) if self.subnet is not None else "")
+
+
+FABRIC_SETTINGS = tuple(name for name, field in Fabric.model_fields.items() if NO_SETTING not in field.metadata)
+"""What of a fabric may change what is measured on it."""
 
 
 class Lost(Model):
@@ -298,15 +319,9 @@ class Testbed(Model):
         """Return the testbed without these nodes; ValueError where none is left."""
         return Testbed.model_validate({**dict(self), "nodes": [node for node in self.nodes if node.name not in nodes]})
 
-    def twins_of(self, name: str) -> Testbed:
+    def aa_pair_of(self, name: str) -> Testbed:
         """Return the testbed with that fabric alone, listed twice under two names: what a self-check compares. Raises KeyError."""
         fabric = self.fabric(name)
-        fabric = fabric.model_copy(update={"condition_of": ""})  # a twin differs in nothing, so it is no condition
-        twin = fabric.model_copy(update={"name": f"{name}-again"})
-        nodes = tuple(
-            node.model_copy(update={"addresses": {**node.addresses, twin.name: node.addresses[name]}})
-            if name in node.addresses
-            else node
-            for node in self.nodes
-        )
-        return self.model_copy(update={"fabrics": (fabric, twin), "nodes": nodes})
+        fabric = fabric.model_copy(update={"condition_of": ""})  # nothing differs, so that neither is a condition
+        again = fabric.model_copy(update={"name": f"{name}-again"})
+        return self.model_copy(update={"fabrics": (fabric, again)})

@@ -128,7 +128,7 @@ class WorkloadStart(Model, ABC):
 
     @property
     def title(self) -> str:
-        """How people are told of it."""
+        """The workload in messages."""
         return f"workload {self.name}"
 
     @property
@@ -172,8 +172,8 @@ class WorkloadStart(Model, ABC):
     def tokens(self, place: Place) -> list[str]:
         """Return the tokens that each rank runs; EnvironmentLacks where there is no such program."""
 
-    def essence(self, place: Place) -> object:
-        """Return what is run in the end: of one table, starts of which that is equal are one, by whichever options."""
+    def canonical_form(self, place: Place) -> object:
+        """Return what is run in the end, in one form: of one table, starts of which that is equal are one, by whichever options."""
         del place
         return self.model_dump_json()
 

@@ -22,11 +22,11 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from fabricbench.configuration import KeyProblemError, Place, expanded
 from fabricbench.model import Model
 from fabricbench.quantity import SECONDS_OF, decimal_product, parse_seconds
-from fabricbench.record.integrity import HASHED
+from fabricbench.record.launch_files import OF_A_LAUNCH
 from fabricbench.record.workload_cells import FigureOfMerit, Measures, figure_in
 from fabricbench.testbed.model import WITHOUT_NUL
 from fabricbench.units import Direction, Unit, parse_unit, seconds_in
-from fabricbench.workload import counted, transports
+from fabricbench.workload import transports
 from fabricbench.workload.scaling import STRONG, Scaling
 from fabricbench.workload.transports import RankTransport
 
@@ -67,24 +67,8 @@ Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=60)]
 FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]*$", max_length=100)]
 """Of the launch's directory, and nowhere else."""
 
-OURS = (
-    counted.AROUND,
-    counted.BEGUN,
-    "plan.json",
-    "conditions.json",
-    "stdout.log",
-    "stderr.log",
-    "records.jsonl",
-    "kernel.jsonl",
-    "farm.json",
-    "farm.jsonl",
-    *HASHED,
-    "left-behind.json",
-)
-"""Files of a launch's directory that are fabricbench's own."""
-
-
 PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
+"""What is filled in where a command is started: `{ranks}`."""
 
 
 def filled(text: str, values: Mapping[str, str | int | float]) -> str:
@@ -345,7 +329,7 @@ class Application(Model):
 
     @model_validator(mode="after")
     def _files_are_few_and_its_own(self) -> Application:
-        ours = next((name for name in self.files if name in OURS), None)
+        ours = next((name for name in self.files if name in OF_A_LAUNCH), None)
         if ours is not None:
             raise KeyProblemError(
                 ("files",), f"{ours} is fabricbench's own in a launch's directory; needed another name"
@@ -420,9 +404,9 @@ class Application(Model):
                     place,
                     f"found {name!r}, needed stdout, stderr or the name of a file that the program writes where it starts",
                 )
-            if name in OURS or name in self.files:
+            if name in OF_A_LAUNCH or name in self.files:
                 ours = "fabricbench's own in a launch's directory"
-                why = ours if name in OURS else "one of `files`, which fabricbench writes"
+                why = ours if name in OF_A_LAUNCH else "one of `files`, which fabricbench writes"
                 raise KeyProblemError(
                     place, f"{name} is {why}: nothing in it is the program's; needed a file that the program writes"
                 )

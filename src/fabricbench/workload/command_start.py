@@ -12,6 +12,7 @@ from typing import ClassVar, Literal
 
 from fabricbench.errors import EnvironmentLacks
 from fabricbench.native import native_file
+from fabricbench.record.setup import Value
 from fabricbench.record.workload_cells import FigureOfMerit, WorkloadResult
 from fabricbench.workload import counted, transports
 from fabricbench.workload.adapter import (
@@ -26,8 +27,6 @@ from fabricbench.workload.application import Application, MissingPrerequisite, f
 from fabricbench.workload.application_output import OutputReader
 from fabricbench.workload.pace import Pace
 from fabricbench.workload.scaling import value_of
-
-Value = str | int | float
 
 
 def grid(ranks: int) -> tuple[int, int]:
@@ -98,7 +97,7 @@ class CommandStart(WorkloadStart):
             front=transports.front(self.application.transport, self.ranks, place),
         )
 
-    def essence(self, place: Place) -> object:
+    def canonical_form(self, place: Place) -> object:
         """Return its ranks, and its texts with their placeholders filled but for a fabric's."""
         del place
         values = self._placeholders()

@@ -16,7 +16,6 @@ from 0, {input}, {output} (what the job prints if it is not named) and {digest},
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from math import ceil
 from pathlib import Path
@@ -50,6 +49,7 @@ from fabricbench.record.farm_lines import (
     FarmRecord,
     read_farm_record,
 )
+from fabricbench.record.launch_files import FARM_PLAN, FARM_RECORDS
 from fabricbench.record.workload_cells import (
     LEADER_BYTES,
     MPI_FACT,
@@ -75,11 +75,10 @@ from fabricbench.workload.adapter import (
     named,
     seated,
 )
-from fabricbench.workload.application import Name, Text
+from fabricbench.workload.application import PLACEHOLDER, Name, Text
 from fabricbench.workload.pace import Pace
 
 PROGRAM = "fabricbench-farm"
-PLAN, RECORD = "farm.json", "farm.jsonl"
 """Files of a launch's directory."""
 
 TIME = FigureOfMerit(name="time", unit="s", better="lower")
@@ -98,7 +97,6 @@ SET_UP_SECONDS = 2.0
 SLOWNESS = 2.0
 """Of a machine whose nodes share their processors."""
 
-PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
 KNOWN = ("job", "attempt", "input", "output", "digest")
 
 CHECK_INPUT = "read the input and check it"
@@ -264,22 +262,22 @@ class FarmStart(WorkloadStart):
         return [
             str(native_file(PROGRAM, place.build)),
             "--output",
-            str(place.directory / RECORD),
+            str(place.directory / FARM_RECORDS),
             *place.interface_options,
-            str(place.directory / PLAN),
+            str(place.directory / FARM_PLAN),
         ]
 
     def files(self) -> Mapping[str, str]:
         """Return what it is told."""
-        return {PLAN: self.farm.plan_text}
+        return {FARM_PLAN: self.farm.plan_text}
 
     def outputs(self, output: Output) -> tuple[Path, ...]:
         """Return its record, which grows with each job."""
-        return (output.directory / RECORD,)
+        return (output.directory / FARM_RECORDS,)
 
     def parse(self, output: Output) -> WorkloadResult | None:
         """Return its record: how long it took, and what became of its jobs."""
-        path = output.directory / RECORD
+        path = output.directory / FARM_RECORDS
         return _result(read_farm_record(path), self.farm) if path.exists() else None
 
     @property
@@ -350,12 +348,9 @@ def _result(record: FarmRecord, farm: Farm) -> WorkloadResult:
     figures = _figures(record) if is_whole and record.done else ()
     values = {f"{OF_FIGURE}{one.name}": one.value for one in figures[1:]}
     failed = None
-    if footer is not None and not record.done:
-        why, times = record.reasons[0]
-        failed = Failed(
-            f"none of {count(header.jobs, 'job')} was done; {times} of {footer.attempts} attempts: {why}",
-            is_wrong=False,
-        )
+    if footer is not None and not record.done and (record.reasons or is_whole):
+        why = "".join(f"; {times} of {footer.attempts} attempts: {why}" for why, times in record.reasons[:1])
+        failed = Failed(f"none of {count(header.jobs, 'job')} was done{why}", is_wrong=False)
     return WorkloadResult(
         program=f"{header.program} {header.program_version}",
         mpi_library=header.mpi_library,

@@ -15,7 +15,7 @@ from typing import ClassVar
 from fabricbench.model import Metric
 from fabricbench.native import native_file
 from fabricbench.record.kernel_lines import KernelRecord, KernelRun, read_kernel_record
-from fabricbench.record.launch import KERNEL_RECORDS
+from fabricbench.record.launch_files import KERNEL_RECORDS
 from fabricbench.record.workload_cells import (
     OF_FIGURE,
     FigureFound,
@@ -66,7 +66,7 @@ class KernelProgramStart(ParametricStart):
         words = (word for name, value in options.items() for word in (f"--{name}", str(value)))
         return [str(native_file(self.program, place.build)), *words, *place.interface_options]
 
-    def essence(self, place: Place) -> object:
+    def canonical_form(self, place: Place) -> object:
         """Return what its program is told: an option of which the model has nothing changes nothing."""
         return self.program, self.ranks, self.repetitions, dict(self.options(place))
 

@@ -28,7 +28,7 @@ from fabricbench.configuration import expanded
 from fabricbench.model import Pattern
 from fabricbench.native import native_file
 from fabricbench.record.kernel_lines import KernelRecord
-from fabricbench.record.launch import KERNEL_RECORDS
+from fabricbench.record.launch_files import KERNEL_RECORDS
 from fabricbench.record.lines import InterfaceBytes
 from fabricbench.record.workload_cells import Failed, FigureFound, FigureOfMerit, WorkloadResult, result_of_kernel
 from fabricbench.testbed.model import WITHOUT_NUL

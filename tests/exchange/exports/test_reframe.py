@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import csv
+import io
+from dataclasses import replace
 from pathlib import Path
 
 from fabricbench import __version__
+from fabricbench.exchange.exported import Export, results_of
+from fabricbench.exchange.exports.reframe import files
+from fabricbench.model import Metric, Pattern
+from fabricbench.record.export import launch_frame
 from support.exported_run import exported, exported_run
 
 HEADER = (
@@ -37,6 +44,23 @@ def test_a_log_stands_where_reframe_puts_it_and_reads_as_by_hand(tmp_path: Path)
 def test_every_line_has_as_many_fields_as_its_header(tmp_path: Path):
     for text in logs(tmp_path / "run").values():
         assert len({line.count("|") for line in text.splitlines()}) == 1
+
+
+def test_workloads_that_give_times_and_workloads_that_give_rates_have_logs_of_their_own(tmp_path: Path):
+    run = exported_run(tmp_path / "run")
+    frame = launch_frame(run)
+    export = Export(run, frame, tuple(results_of(frame)))
+    measured = next(one for one in export.results if one.is_good)
+    kinds = ((Metric.OPERATION_TIME, "ns"), (Metric.WORK_RATE, "GFLOP/s"), (Metric.OPERATION_TIME, "ns"))
+    workloads = tuple(replace(measured, pattern=Pattern.WORKLOAD, metric=metric, unit=unit) for metric, unit in kinds)
+    found = {file.name: file.content for file in files(replace(export, results=workloads))}
+    tables = {
+        Path(name).name: list(csv.DictReader(io.StringIO(bytes(content).decode()), delimiter="|"))
+        for name, content in found.items()
+    }
+    times, rates = tables["fabricbench_workload.log"], tables["fabricbench_workload_work_rate.log"]
+    assert [row["operation_time_unit"] for row in times] == ["ns", "ns"]
+    assert [(row["name"], row["work_rate_unit"]) for row in rates] == [("fabricbench_workload_work_rate", "GFLOP/s")]
 
 
 def test_no_name_of_a_testbed_leads_out_of_the_folder():

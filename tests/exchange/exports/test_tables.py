@@ -5,11 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 import pytest
 
+from fabricbench.exchange.exported import Export, results_of
+from fabricbench.exchange.exports import parquet
+from fabricbench.model import Metric
+from fabricbench.record.export import launch_frame
 from fabricbench.record.store import Run
 from support.exported_run import exported, exported_run, text_of
 
@@ -84,3 +89,16 @@ def test_parquet_holds_the_same_rows_and_says_what_they_are(run: Run, tmp_path: 
     assert told["fabricbench.schema"] == "fabricbench/launches/1"
     assert json.loads(told["fabricbench.units"])["throughput"] == "bit/s"
     assert json.loads(told["fabricbench.origins"]) == ["emulated"]
+
+
+def test_parquet_tells_no_unit_of_a_metric_that_has_several(run: Run):
+    frame = launch_frame(run)
+    one, other, *others = results_of(frame)
+    rates = (
+        replace(one, metric=Metric.WORK_RATE, unit="GFLOP/s"),
+        replace(other, metric=Metric.WORK_RATE, unit="ns/day"),
+    )
+    (file,) = parquet.files(Export(run, frame, (*rates, *others)))
+    assert isinstance(file.content, bytes)
+    told = pl.read_parquet_metadata(io.BytesIO(file.content))
+    assert json.loads(told["fabricbench.units"]) == {each.metric.value: each.unit for each in others}

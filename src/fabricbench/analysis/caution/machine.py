@@ -38,7 +38,7 @@ from fabricbench.testbed.differences import differences_in
 
 MISSED_SHARE = 0.2
 """Of the samples: a cell that loses more to late starts was measured while the ranks were held up."""
-LATE_SHARE = 0.1
+START_TOLERANCE_SHARE = 0.1
 """Of the time: what later starts add is no longer small beside it."""
 CLOCK_SHARE = 0.05
 """Of the time: clocks that are known less well may be part of it. The measurer refuses those that shifted by as much."""
@@ -158,7 +158,7 @@ def _share(cell: CellMeasured, share: float) -> str:
 
 def _switch_over_its_life(side: Side) -> Iterator[Caution]:
     statuses = [launch.summary.facts.switches_after for launch in side.launches]
-    late = [found for status in statuses for found in _lateness(status.get(side.fabric.of_network, status))]
+    late = [found for status in statuses for found in _lateness(status.get(side.fabric.network, status))]
     if late:
         text = (
             f"the emulated switch released frames up to {format_seconds(max(late) * 1e-9)} late (p99 since its start, "
@@ -194,7 +194,7 @@ FEW_OUT_OF_ORDER = 1e-4
 def _emulators_own_failures(side: Side) -> Iterator[Caution]:
     """Tell of frames that the emulator lost or delayed wrongly by itself, which the emulated fabric would not have."""
     fields = (*OWN_FAILURES, RECEIVED)
-    counted = [counted_by_switch(launch, side.fabric.of_network, fields) for launch in side.launches]
+    counted = [counted_by_switch(launch, side.fabric.network, fields) for launch in side.launches]
     total = sum(counted, Counter[str]())
     received = total.pop(RECEIVED, 0)
     if not total:
@@ -370,7 +370,7 @@ def loose_starts(material: Material) -> Iterator[Caution]:
             f"{found.worst}), which is in it: see back to back"
         )
 
-    return note_shares(material, lambda side: _shares(side, "start_tolerance_ns", LATE_SHARE), words)
+    return note_shares(material, lambda side: _shares(side, "start_tolerance_ns", START_TOLERANCE_SHARE), words)
 
 
 def uncertain_clocks(material: Material) -> Iterator[Caution]:

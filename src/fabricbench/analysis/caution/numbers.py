@@ -209,7 +209,7 @@ def dead_switches(material: Material) -> Iterator[Caution]:
     """Tell during which launches the emulated switch of the fabric died."""
     for side in material.sides:
         names = [
-            launch.launch_id for launch in side.launches if launch.summary.facts.has_dead_switch(side.fabric.of_network)
+            launch.launch_id for launch in side.launches if launch.summary.facts.has_dead_switch(side.fabric.network)
         ]
         if names:
             text = f"the emulated switch was dead at the end of {named(names)}: do not trust what they measured"

@@ -47,6 +47,7 @@ from fabricbench.analysis.findings.patterns import (
     slowness_words,
 )
 from fabricbench.analysis.findings.whole import (
+    DEFAULT_CONFIDENCE,
     Basis,
     BreakEven,
     BreakEvenKind,
@@ -77,6 +78,7 @@ from fabricbench.record.setup import SETUP_FIELDS, Setup
 
 __all__ = [
     "BASIC_PATTERNS",
+    "DEFAULT_CONFIDENCE",
     "MARKS",
     "SETUP_FIELDS",
     "Basis",

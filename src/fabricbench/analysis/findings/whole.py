@@ -34,6 +34,9 @@ from fabricbench.record.provenance import Marks, Origin, Proof, marks_of
 from fabricbench.record.run_account import RunAccount
 from fabricbench.testbed.model import BuiltFrom
 
+DEFAULT_CONFIDENCE = 0.95
+"""Of all intervals and verdicts of a report, where nobody asks for another."""
+
 
 def _is_empty(value: object) -> bool:
     return not value

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from io import BytesIO
 
 from fabricbench import __version__
-from fabricbench.exchange.exported import Export, ExportedFile, Exporter, Fact
+from fabricbench.exchange.exported import Export, ExportedFile, Exporter, Fact, Result
 from fabricbench.exchange.exports.tidy_csv import launch_table
 
 SUFFIX = ".parquet"
@@ -27,11 +27,19 @@ def files(export: Export) -> Iterable[ExportedFile]:
         **({} if (note := export.note_of_date) is None else {"fabricbench.created_note": note}),
         "fabricbench.versions": json.dumps(export.versions),
         "fabricbench.origins": json.dumps([origin.value for origin in export.origins]),
-        "fabricbench.units": json.dumps({one.metric.value: one.unit for one in export.results}),
+        "fabricbench.units": json.dumps(_units(export.results)),
     }
     written = BytesIO()
     launch_table(export).write_parquet(written, metadata=told)
     yield ExportedFile(f"launches{SUFFIX}", written.getvalue())
+
+
+def _units(results: Iterable[Result]) -> dict[str, str]:
+    """Return the unit of each metric, without those that workloads give in several: each row has its own."""
+    found: dict[str, set[str]] = {}
+    for one in results:
+        found.setdefault(one.metric.value, set()).add(one.unit)
+    return {metric: min(units) for metric, units in found.items() if len(units) == 1}
 
 
 EXPORTER = Exporter(

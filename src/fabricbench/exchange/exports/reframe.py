@@ -1,8 +1,9 @@
 """Performance logs as ReFrame 4 writes them: `SYSTEM/PARTITION/TEST.log`, a header, then a line for each launch and size.
 
-The system is the testbed, the partition the fabric, the test the pattern. A test has one performance variable, called after what it
-measures, with no reference: `0` with open thresholds, as ReFrame writes where a test has none. A launch that counts nowhere is a
-line `fail` without a value. (https://reframe-hpc.readthedocs.io/en/stable/manuals.html, `handlers_perflog`)
+The system is the testbed, the partition the fabric, the test the pattern, for workloads that give no time with their metric. A test
+has one performance variable, called after what it measures, with no reference: `0` with open thresholds, as ReFrame writes where a
+test has none. A launch that counts nowhere is a line `fail` without a value.
+(https://reframe-hpc.readthedocs.io/en/stable/manuals.html, `handlers_perflog`)
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from urllib.parse import quote
 
 from fabricbench import __version__
 from fabricbench.exchange.exported import DOOR, Export, ExportedFile, Exporter, Fact, Result, iso_time
+from fabricbench.patterns import metric_of
 from fabricbench.printable import one_line
 
 SUFFIX = ".log"
@@ -24,16 +26,22 @@ OPEN = "None"
 
 
 def files(export: Export) -> Iterable[ExportedFile]:
-    """Yield a log for each fabric and pattern."""
+    """Yield a log for each fabric and test."""
     system = export.run.manifest.testbed.name
     logs: dict[tuple[str, str], list[Result]] = {}
     for one in export.results:
-        logs.setdefault((one.fabric, one.pattern.value), []).append(one)
-    for (fabric, pattern), results in logs.items():
+        logs.setdefault((one.fabric, _test(one)), []).append(one)
+    for (fabric, test), results in logs.items():
         rows = [_row(one, system) for one in results]
         lines = [BETWEEN.join(rows[0]), *(BETWEEN.join(map(_field, row.values())) for row in rows)]
-        path = "/".join(map(_name, (system, fabric, f"fabricbench_{pattern}{SUFFIX}")))
+        path = "/".join(map(_name, (system, fabric, f"{test}{SUFFIX}")))
         yield ExportedFile(path, ("\n".join(lines) + "\n").encode())
+
+
+def _test(result: Result) -> str:
+    """Return the name of a test: all of its results are of one metric."""
+    is_usual = result.metric is metric_of(result.pattern)
+    return "_".join(("fabricbench", result.pattern, *(() if is_usual else (result.metric,))))
 
 
 def _name(text: str) -> str:
@@ -51,7 +59,7 @@ def _row(result: Result, system: str) -> dict[str, str]:
         "job_completion_time": iso_time(ended) if ended else "",
         "descr": result.why_bad,
         "environ": result.program,
-        "name": f"fabricbench_{result.pattern}",
+        "name": _test(result),
         "num_tasks": str(result.ranks or ""),
         "partition": result.fabric,
         "system": system,

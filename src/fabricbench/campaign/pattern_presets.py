@@ -6,11 +6,12 @@ out. The map measures every pair's latency and bandwidth, as short as a sound ju
 
 from __future__ import annotations
 
-from fabricbench.campaign.specification import NEVER_NARROW_ENOUGH, Campaign, Congestor, Experiment, Value
+from fabricbench.campaign.specification import NEVER_NARROW_ENOUGH, Campaign, Congestor, Experiment
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Pattern
 from fabricbench.pattern_facts import Family
 from fabricbench.patterns import PATTERNS
+from fabricbench.record.setup import Value
 
 KIB = 1024
 MIB = 1024 * KIB

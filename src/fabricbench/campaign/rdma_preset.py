@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from fabricbench.campaign.pattern_presets import FLOWS, KIB, MIB, experiment, pingpongs
-from fabricbench.campaign.specification import Campaign, Congestor, Experiment, Value
+from fabricbench.campaign.specification import Campaign, Congestor, Experiment
 from fabricbench.model import Layer, Pattern, RdmaDoor
+from fabricbench.record.setup import Value
 
 NAME = "rdma"
 

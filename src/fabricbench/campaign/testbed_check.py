@@ -15,7 +15,7 @@ from ipaddress import IPv4Address
 
 from pydantic import ValidationError
 
-from fabricbench.campaign.events import Event, NodesAsked
+from fabricbench.campaign.events import NodesAsked, Notify
 from fabricbench.campaign.pattern_presets import STREAM_BYTES
 from fabricbench.campaign.plan import RunPlan, plan_run
 from fabricbench.campaign.preflight import SKIPPED, NodeAnswer, look_at_nodes
@@ -42,8 +42,6 @@ rounds of disjoint pairs, which share what lies between switches, and of a lab t
 
 SECONDS_A_PAIR, SECONDS_A_STREAM = 0.05, 0.1
 """What a pair, and a direction of one, has in a launch: several windows of 5 ms over a gigabit."""
-
-Notify = Callable[[Event], None]
 
 
 @dataclass(frozen=True)
@@ -142,8 +140,7 @@ def _understood(answer: CommandAnswer) -> Reached:
     try:
         return Reached.model_validate(json.loads(line)["reached"])
     except (ValidationError, ValueError, KeyError, TypeError):
-        last = (answer.stderr.strip().splitlines() or [f"exit code {answer.exit_code}"])[-1]
-        return Reached(problem=answer.problem or last)
+        return Reached(problem=answer.problem or answer.last_words)
 
 
 def check_campaign(fabric: Fabric, hosts: int, *, is_again: bool = False) -> Campaign:

@@ -72,6 +72,7 @@ from fabricbench.configuration import (
     text_or_number,
 )
 from fabricbench.errors import UsageError
+from fabricbench.record.setup import Value
 from fabricbench.workload import transports
 from fabricbench.workload.adapter import (
     Ranks,
@@ -83,7 +84,7 @@ from fabricbench.workload.adapter import (
     seated,
 )
 from fabricbench.workload.application import PLACEHOLDER, Application, as_tuple, quoted, shipped
-from fabricbench.workload.command_start import CommandStart, Value
+from fabricbench.workload.command_start import CommandStart
 from fabricbench.workload.scaling import ParameterName, names_of
 
 ADMITS: Mapping[str, Callable[[int], bool]] = MappingProxyType(

@@ -207,26 +207,32 @@ def open_mpi(folder: Path) -> Installation:
     return Installation((str(program),), home, "Open MPI", {FOLDER_VARIABLE: str(openmpi.open_mpi().programs)})
 
 
-@pytest.mark.parametrize("testbed", [("local",), ("lab:fast-ethernet", "--nodes", "2")], ids=lambda words: words[0])
-@pytest.mark.parametrize("name", ["newest", "user", "open_mpi"])
+LOCAL, LAB = ("local",), ("lab:fast-ethernet", "--nodes", "2")
+
+
+@pytest.mark.parametrize(
+    ("name", "testbed"),
+    [("newest", LOCAL), ("newest", LAB), ("user", LAB), ("open_mpi", LAB)],
+    ids=lambda one: one if isinstance(one, str) else one[0],
+)
 def test_a_campaign_is_planned_measured_and_reported(request: pytest.FixtureRequest, name: str, testbed: Sequence[str]):
     installation: Installation = request.getfixturevalue(name)
     (installation.folder / "tiny.toml").write_text(CAMPAIGN)
     planned = installation.call("plan", "tiny.toml", "--testbed", *testbed)
-    if planned.returncode == ENVIRONMENT_LACKS and testbed != ("local",):
+    if planned.returncode == ENVIRONMENT_LACKS and testbed != LOCAL:
         pytest.skip(f"no lab for this user: {planned.stderr}")
     assert planned.returncode == 0, planned.stderr
     run = installation.folder / testbed[0].partition(":")[0]
     measured = installation.call("run", "tiny.toml", "--testbed", *testbed, "-o", str(run))
-    if measured.returncode == ENVIRONMENT_LACKS and testbed != ("local",):
+    if measured.returncode == ENVIRONMENT_LACKS and testbed != LOCAL:
         pytest.skip(f"no lab for this user: {measured.stderr}")
     assert measured.returncode == 0, measured.stderr
     launches = [json.loads(path.read_text()) for path in run.glob("launches/*/launch.json")]
-    assert len(launches) == (4 if testbed == ("local",) else 2)
+    assert len(launches) == (4 if testbed == LOCAL else 2)
     for launch in launches:
         assert launch["complete"]
         assert launch["failed"] == 0
-        if testbed != ("local",):  # whoever else is on this machine may use its loopback
+        if testbed != LOCAL:  # whoever else is on this machine may use its loopback
             assert launch["facts"]["is_valid"], launch["facts"]["invalid_because"]
         assert installation.mpi_library in launch["header"]["mpi_library"]
     if name == "user":

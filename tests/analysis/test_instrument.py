@@ -202,7 +202,7 @@ def test_a_rate_that_cannot_be_is_told_of_the_launch_that_measured_it(make_run: 
     (cell,) = side.cells.values()
     first = side.launches[0]
     # A workload's launch of the same block stands before the measurer's.
-    workloads = replace(first, directory=first.directory.with_name(f"{first.launch_id}-is.W"))
+    workloads = replace(first, directory=first.directory.with_name(f"{first.launch_id}-is.W"), subject="is.W")
     told = impossible_launches(replace(side, launches=(workloads, *side.launches)), cell)
     assert workloads.launch_id not in told
     assert first.launch_id in told

@@ -50,7 +50,9 @@ def lost_run(
     run = write_synthetic_run(path, cells=cells, blocks=blocks, invalid=invalid, missing=failed, failed=unable)
     if workload:
         ours = run.manifest.planned
-        more = tuple(one.model_copy(update={"launch_id": f"{one.launch_id}-{workload}"}) for one in ours)
+        more = tuple(
+            one.model_copy(update={"launch_id": f"{one.launch_id}-{workload}", "subject": workload}) for one in ours
+        )
         run = Run(path, run.manifest.model_copy(update={"planned": (*ours, *more)}))
         write_manifest(path, run.manifest)
         failed = [*failed, *(one.launch_id for one in more)]

@@ -139,6 +139,7 @@ def _launches(texts: Mapping[str, Sequence[Sequence[ImportedText]]]) -> dict[Pla
                         block=block,
                         position=position,
                         fabric=fabric,
+                        subject=name_of(load),
                     )
                     of_load = replace(
                         imported, cells=(), loads=(load,), notes=imported.notes if one not in found else ()

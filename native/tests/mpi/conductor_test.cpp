@@ -73,8 +73,7 @@ TEST(Conductor, GivesAStarOfRanksTimeForEachOfThemToGetItsOrder) {
 
 TEST(Conductor, GivesATreeOfRanksTimeForEachStepAndNotForEachRank) {
   EXPECT_GE(first_lead_ns_of(1'000), 5 * millisecond);
-  EXPECT_LT(first_lead_ns_of(1'000), 25 * millisecond);
-  EXPECT_LT(first_lead_ns_of(10'000), 50 * millisecond);
+  EXPECT_LT(first_lead_ns_of(10'000), 250 * millisecond) << "each rank's 50 us would be half a second";
 }
 
 TEST(Conductor, KeepsWhatTheSlowestRankTookOnTheFirstRankAlone) {

@@ -98,18 +98,6 @@ TEST(Posting, NoMoreTalliesAreAwaitedOnceOnePeerHasFailed) {
   two.team.discard_leftovers();
 }
 
-TEST(Posting, ALookForPeersThatFailedIsShortHoweverManyLinksThereAre) {
-  constexpr std::size_t many = 50'000;
-  const TaskOfTwo two;
-  std::vector<LinkOver<MpiPath>> links(many);
-  for (std::size_t i = 0; i < many; ++i) links[i].link = {.peer = i, .receives = true};
-  FloodTallies<MpiPath> tallies(links, two.team);
-  tallies.end_well();
-  const std::uint64_t begin = KernelClock::now();
-  tallies.look_for_failed(0);
-  EXPECT_LT(KernelClock::now() - begin, 500'000'000U) << "a look at each pair of links takes seconds";
-}
-
 TEST(Posting, WhatDoesNotComeAtTheEndOfAFloodIsGivenUpWithinItsBound) {
   TaskOfTwo two;
   two.probe.pattern = Pattern::incast;

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-MUTANTS, PARTS = 240, 4
+MUTANTS, PARTS = 160, 4
 """In parts, so that several processors share them."""
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabricbench.analysis.alone import doubts_of_losses, share_of_line_rate
-from fabricbench.analysis.comparing import SlowMode, rounding_over, times_number, verdict_of, withheld
+from fabricbench.analysis.comparing import times_number, verdict_of, withheld
 from fabricbench.analysis.findings import (
     CellKey,
     Comparison,
@@ -22,24 +22,34 @@ from fabricbench.analysis.findings import (
     Effect,
     Grade,
     LadderStep,
-    LaunchGroups,
     Letter,
     PairEffect,
     Reading,
     Verdict,
 )
-from fabricbench.analysis.grading import Judged, SharedDoubts, Span, doubts_of_pairs, grade_of, weighed
+from fabricbench.analysis.grading import Judged, SharedDoubts, doubts_of_pairs, grade_of, weighed
 from fabricbench.analysis.lost_launches import survivors
-from fabricbench.analysis.measured import CellMeasured, Side, log_of, ratio_rounding
+from fabricbench.analysis.measured import CellMeasured, Side
 from fabricbench.analysis.pairing import Pairing
 from fabricbench.analysis.ranking import ranks
+from fabricbench.analysis.row_values import (
+    groups_of_samples,
+    known_values,
+    levels_of,
+    log_ratio_of,
+    log_values_of,
+    ratio_of_samples,
+    session_means_of,
+    span_of,
+    values_of,
+)
 from fabricbench.analysis.rows import Row
 from fabricbench.analysis.wording import difference
 from fabricbench.patterns import PATTERNS
-from fabricbench.statistics.decision import EQUIVALENT_LAUNCHES, FEWEST_PAIRS, Consequence, Decision, LogRatio
+from fabricbench.statistics.decision import EQUIVALENT_LAUNCHES, Consequence, Decision, LogRatio
 from fabricbench.statistics.order import median_interval
-from fabricbench.statistics.ratios import Rounding, paired_ratios, run_means, unpaired_ratios
-from fabricbench.statistics.skew import find_slow_modes, splits_median, unseen_share
+from fabricbench.statistics.ratios import paired_ratios, run_means
+from fabricbench.statistics.skew import splits_median, unseen_share
 
 Floats = NDArray[np.float64]
 
@@ -101,13 +111,6 @@ def error_rates(rows: Sequence[Row], pairs: int, comparisons: int, confidence: f
         sessions=error / max(pairs, 1),
         leading_keys=frozenset(row.key for row in rows if row.is_leading),
     )
-
-
-def log_ratio_of(one: Comparison) -> LogRatio | None:
-    """Return what a comparison knows of its log ratio; None where too few launches allow no statement."""
-    if one.deviation is None or one.freedom is None or one.p_value is None:
-        return None
-    return LogRatio(log(one.ratio), one.deviation, one.launches, one.freedom, one.met, one.rounding_bound or 0.0)
 
 
 def effect_of(
@@ -184,7 +187,7 @@ def _doubts_of_modes(row: Row, pairings: Sequence[Pairing], judged: Sequence[Jud
         if one is None or one.is_open or any(cell.means is None for _, cell in cells):
             continue
         between = [name for name, cell in cells if splits_median(cell.pooled)]
-        known = _ratio_of_samples(replace(row, is_mean=True), pairing) if between else None
+        known = ratio_of_samples(replace(row, is_mean=True), pairing) if between else None
         left = Decision.UNDECIDED if known is None else known.decide(one.rate, one.margin)
         if between and (lost := one.loses(left)) is not Consequence.NOTHING:
             yield Doubt.of(
@@ -230,25 +233,13 @@ def _ranks(names: Sequence[str], pairs: Sequence[PairEffect]) -> tuple[tuple[str
     return ranks(sorted(names, key=standing, reverse=True), wins)
 
 
-def _log_values(cell: CellMeasured, row: Row) -> Floats:
-    return cell.log_values if row.is_typical else log_of(_values(cell, row))
-
-
-def _values(cell: CellMeasured, row: Row) -> Floats:
-    """Return what a row shows of each launch: its value, a tail of its samples, or their mean."""
-    if row.is_typical:
-        return cell.launch_values
-    found = cell.means if row.is_mean else cell.tails.get(row.tail or 0.0)
-    return np.full_like(cell.launch_values, np.nan) if found is None else found
-
-
 Level = tuple[float | None, float | None, float | None]
 """A geometric mean over launches, of a tail their median, with its interval; None where no launch, or too few, tell."""
 
 
 def _level(side: Side, row: Row, sides: Sequence[Side], pairings: Sequence[Pairing], confidence: float) -> Level:
     """Return a fabric's level: the geometric mean over what all sides have, so that ratios of readings are the ratios shown."""
-    logs = _log_values(side.cells[row.key], row)
+    logs = log_values_of(side.cells[row.key], row)
     beside = [one for one in sides if one.is_beside(side)]
     mine = [pairing for pairing in pairings if side.name in (pairing.a.name, pairing.b.name)]
     if len(side.runs) > 1 and not all(pairing.is_paired for pairing in mine):
@@ -278,7 +269,7 @@ def _reading(
         return Reading(
             fabric=side.name, value=None, low=None, high=None, launches=(None,) * len(side.blocks), note="gave nothing"
         )
-    values = _values(side.cells[row.key], row)
+    values = values_of(side.cells[row.key], row)
     return Reading(
         fabric=side.name,
         value=level[0],
@@ -298,7 +289,7 @@ def _common_blocks(row: Row, sides: Sequence[Side], pairings: Sequence[Pairing])
     common: set[int] | None = None
     for side in sides:
         if row.key in side.cells:
-            logs = _log_values(side.cells[row.key], row)
+            logs = log_values_of(side.cells[row.key], row)
             mine = {block for block, value in zip(side.blocks, logs, strict=True) if not np.isnan(value)}
             common = mine if common is None else common & mine
     apart = (pairing.blocks_left_out(row.key) for pairing in pairings if row.key in pairing.a.cells)
@@ -320,9 +311,9 @@ def _judged(
     known = None if compared is None else log_ratio_of(compared)
     groups, worse = None if compared is None else compared.groups, None
     if not row.is_typical:
-        known = _ratio_of_samples(row, pairing)
-        groups, worse = _groups_of_samples(row, pairing)
-    values = _levels(row, pairing)
+        known = ratio_of_samples(row, pairing)
+        groups, worse = groups_of_samples(row, pairing)
+    values = levels_of(row, pairing)
     if known is None and min(values) <= 0:
         return None
     mean = known.mean if known is not None and row.tail is None else log(values[1] / values[0])
@@ -348,12 +339,12 @@ def _judged(
         margin,
         known,
         None if known is None else groups,
-        _span(row, pairing) if known is not None else None,
+        span_of(row, pairing) if known is not None else None,
         pairing.single_runs,
-        _sessions(row, pairing),
+        session_means_of(row, pairing),
         shared_doubts.usual_of_sessions(open_pair, pairing.a.cells[row.key].subject),
         rates.sessions,
-        _known_values(row, pairing),
+        known_values(row, pairing),
         pairing.is_one_machine,
         worse,
     )
@@ -381,32 +372,6 @@ def _shown(row: Row, pairing: Pairing, judged: Judged, values: tuple[float, floa
     )
 
 
-def _replicates(row: Row, pairing: Pairing) -> tuple[Floats, Floats]:
-    """Return the log values of both sides for each replicate, NaN where there is none."""
-    return pairing.replicates(row.key, *(_log_values(side.cells[row.key], row) for side in (pairing.a, pairing.b)))
-
-
-def _groups_of_samples(row: Row, pairing: Pairing) -> tuple[LaunchGroups | None, tuple[float, float] | None]:
-    """Return the two groups of launches in a tail's own values, and how many times worse the slow ones are than its others.
-
-    A few launches with stalls are no slow launches: their medians tell nothing of them.
-    """
-    if not pairing.is_paired:
-        return None, None
-    logs = _replicates(row, pairing)
-    found = find_slow_modes(logs[0][np.newaxis, :], logs[1][np.newaxis, :])
-    for side, of_side, is_mixed, slower in zip(
-        (pairing.a, pairing.b), logs, found.is_mixed[:, 0], found.slower[:, 0], strict=True
-    ):
-        if is_mixed:
-            is_slow = found.is_slow[0]
-            rounding = ratio_rounding(pairing.a.cells[row.key], pairing.b.cells[row.key])
-            groups = SlowMode(side.name, is_slow, float(slower)).groups(pairing, logs[1] - logs[0], rounding)
-            worse = np.exp(of_side[is_slow] - np.nanmedian(of_side[~is_slow]))
-            return groups, (float(np.nanmin(worse)), float(np.nanmax(worse)))
-    return None, None
-
-
 def _bounds(row: Row, judged: Judged, known: LogRatio) -> tuple[float, float]:
     """Return the interval of a row's log ratio; where blocks are of several sessions it holds that of the sessions' means too."""
     low, high = _of_usual(row, judged, known).bounds(judged.rate)
@@ -422,81 +387,3 @@ def _of_usual(row: Row, judged: Judged, known: LogRatio) -> LogRatio:
     if row.tail is None or judged.groups is None:
         return known
     return max(judged.parts, key=lambda part: part.launches)
-
-
-def _sessions(row: Row, pairing: Pairing) -> tuple[float, ...]:
-    """Return the mean log ratio of each session; a single one, or none, where sides are not paired by block."""
-    if not pairing.is_paired:
-        return ()
-    log_a, log_b = _replicates(row, pairing)
-    means = pairing.session_means(row.key, log_b - log_a)
-    return tuple(map(float, means[~np.isnan(means)]))
-
-
-def _known_values(row: Row, pairing: Pairing) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return the log values of both sides that are compared."""
-    of_a, of_b = (tuple(map(float, logs[~np.isnan(logs)])) for logs in _compared_logs(row, pairing))
-    return of_a, of_b
-
-
-def _span(row: Row, pairing: Pairing) -> Span | None:
-    """Return how far the log ratios of blocks are apart; None where nothing pairs."""
-    if not pairing.is_paired:
-        return None
-    log_a, log_b = _compared_logs(row, pairing)
-    least, lower, upper, largest = np.nanquantile(log_b - log_a, (0.0, 0.25, 0.75, 1.0))
-    return Span(float(least), float(largest), float(upper - lower))
-
-
-def _levels(row: Row, pairing: Pairing) -> tuple[float, float]:
-    """Return the geometric means of both sides over what is compared; of a tail the medians."""
-    of_a, of_b = (
-        exp(float(np.nanmean(one))) if row.tail is None else float(np.nanmedian(np.exp(one)))
-        for one in _compared_logs(row, pairing)
-    )
-    return of_a, of_b
-
-
-def _compared_logs(row: Row, pairing: Pairing) -> tuple[Floats, Floats]:
-    log_a, log_b = _replicates(row, pairing)
-    if not pairing.is_paired:
-        return log_a, log_b
-    both = ~(np.isnan(log_a) | np.isnan(log_b))
-    return (log_a[both], log_b[both]) if both.any() else (log_a, log_b)
-
-
-def _ratio_of_samples(row: Row, pairing: Pairing) -> LogRatio | None:
-    """Return the log ratio of what a row shows of the samples: a tail, or the mean."""
-    log_a, log_b = _compared_logs(row, pairing)
-    return _log_ratio(pairing, log_a, log_b, ratio_rounding(pairing.a.cells[row.key], pairing.b.cells[row.key]))
-
-
-def log_ratio_over(pairing: Pairing, keys: Sequence[CellKey]) -> LogRatio | None:
-    """Return how many times better B is over some cells, times and rates alike: the mean of the log ratios of each block.
-
-    None where too few launches allow a statement.
-    """
-    signs = [-1.0 if key.metric.is_lower_better else 1.0 for key in keys]
-    sides = zip(*(pairing.log_values(key) for key in keys), strict=True)
-    log_a, log_b = (
-        np.mean([sign * logs for sign, logs in zip(signs, of_side, strict=True)], axis=0) for of_side in sides
-    )
-    found = _log_ratio(pairing, log_a, log_b, rounding_over(pairing, keys))
-    return None if found is None or (pairing.is_paired and found.launches < FEWEST_PAIRS) else found
-
-
-def _log_ratio(pairing: Pairing, log_a: Floats, log_b: Floats, rounding: Rounding) -> LogRatio | None:
-    ratios = (
-        paired_ratios((log_b - log_a)[np.newaxis, :], rounding=rounding)
-        if pairing.is_paired
-        else unpaired_ratios(log_a, log_b, rounding=rounding, is_alike=pairing.are_runs)
-    )
-    if np.isnan(ratios.p_value[0]):
-        return None
-    return LogRatio(
-        float(np.log(ratios.ratio[0])),
-        float(ratios.log_deviation[0]),
-        int(ratios.launches[0]),
-        float(ratios.degrees_of_freedom[0]),
-        rounding_bound=float(ratios.rounding_bound[0]),
-    )

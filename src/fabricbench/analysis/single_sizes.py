@@ -15,10 +15,11 @@ from itertools import groupby, pairwise
 from math import exp, log1p
 
 from fabricbench.analysis.comparing import verdict_of
-from fabricbench.analysis.effects import Compared, ErrorRates, log_ratio_of, log_ratio_over
+from fabricbench.analysis.effects import Compared, ErrorRates
 from fabricbench.analysis.findings import CellKey, Comparison, Effect, Letter, PairEffect, Verdict, is_basic
 from fabricbench.analysis.node_sets import blocks_of, on_leading_nodes
 from fabricbench.analysis.pairing import Pairing
+from fabricbench.analysis.row_values import log_ratio_of, log_ratio_over
 from fabricbench.analysis.rows import MET_BY_USERS, layer_name
 from fabricbench.analysis.wording import percent, size_text, slower_by
 from fabricbench.model import Layer, Metric

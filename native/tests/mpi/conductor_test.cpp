@@ -9,7 +9,7 @@
 #include "base/clock.hpp"
 #include "base/failure.hpp"
 #include "core/control_transport.hpp"
-#include "task_of_two.hpp"
+#include "task_of_team.hpp"
 
 namespace fabricbench {
 namespace {
@@ -34,32 +34,14 @@ class SilentRanks final : public ControlTransport {
 
 /// The time from the first order to its first call, as the first of so many ranks gives it.
 std::int64_t first_lead_ns_of(int ranks) {
-  const Control control(std::make_unique<SilentRanks>(ranks));
-  const CellTeam team(control, RankList::first(ranks), 0);
-  PlanProbe probe;
-  std::uint32_t sequence = 1;
-  Samples samples;
-  Counters counters;
-  Findings findings;
-  ClockModel clock;
-  Task task{.probe = probe,
-            .team = team,
-            .timebase = {},
-            .clock_overhead_ns = 0,
-            .token = 0,
-            .sequence = sequence,
-            .samples = samples,
-            .counters = counters,
-            .findings = findings,
-            .clock = clock,
-            .is_over = {}};
+  TaskOfTeam first(std::make_unique<SilentRanks>(ranks), ranks);
   std::int64_t lead_ns = 0;
   std::int64_t before_ns = 0;
   const auto take = [&](const CallOrder& order, CallTimes&) {
     lead_ns = order.start_ns - before_ns;
     throw Failure(FailureCode::error, "enough is known");
   };
-  Conductor conductor(MPI_COMM_SELF, task, take);
+  Conductor conductor(MPI_COMM_SELF, first.task, take);
   before_ns = static_cast<std::int64_t>(KernelClock::now());
   EXPECT_THROW(conductor.run({}), Failure);
   return lead_ns;
@@ -78,7 +60,7 @@ TEST(Conductor, GivesATreeOfRanksTimeForEachStepAndNotForEachRank) {
 
 TEST(Conductor, KeepsWhatTheSlowestRankTookOnTheFirstRankAlone) {
   constexpr std::size_t calls = 40;
-  TaskOfTwo two;
+  TaskOfTeam two;
   two.probe.pattern = Pattern::barrier;
   two.probe.warmup_samples = 5;
   two.probe.stopping = {.minimum_samples = calls, .maximum_samples = calls, .maximum_seconds = 10};

@@ -7,7 +7,7 @@
 
 #include "pattern/pingpong.hpp"
 #include "pattern/stream.hpp"
-#include "task_of_two.hpp"
+#include "task_of_team.hpp"
 #include "transport/mpi.hpp"
 
 namespace fabricbench {
@@ -106,7 +106,7 @@ class PostingPath : public TracedPath {
 };
 static_assert(PostingTransport<PostingPath>);
 
-class Definitions : public testing::Test, protected TaskOfTwo {
+class Definitions : public testing::Test, protected TaskOfTeam {
  protected:
   Definitions() {
     probe.message_bytes = size_of_all;

@@ -10,7 +10,7 @@
 #include "pattern/oneway.hpp"
 #include "pattern/pingpong.hpp"
 #include "pattern/round_trip.hpp"
-#include "task_of_two.hpp"
+#include "task_of_team.hpp"
 #include "transport/device.hpp"
 
 namespace fabricbench {
@@ -90,7 +90,7 @@ class PrepostingLossyPath : public LossyPath {
 static_assert(PrepostingTransport<PrepostingLossyPath> && !PrepostingTransport<LossyPath>);
 
 /// Both ends of a path, the leader's losses on rank 0 and the follower's on rank 1.
-class LossyPair : public testing::Test, protected TaskOfTwo {
+class LossyPair : public testing::Test, protected TaskOfTeam {
  protected:
   bool is_leader() const { return team.member() == leader; }
   LossyPath path(const std::function<int(int)>& forth, const std::function<int(int)>& back) const {

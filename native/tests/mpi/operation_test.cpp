@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "task_of_two.hpp"
+#include "task_of_team.hpp"
 
 namespace {
 
@@ -20,7 +20,7 @@ extern "C" int MPI_Comm_free(MPI_Comm* communicator) {
 namespace fabricbench {
 namespace {
 
-class Operations : public testing::Test, protected TaskOfTwo {
+class Operations : public testing::Test, protected TaskOfTeam {
  protected:
   Operations() {
     probe.layer = Layer::mpi;

@@ -7,7 +7,7 @@
 #include "core/set_aside.hpp"
 #include "pattern/flood_posted.hpp"
 #include "pattern/flow.hpp"
-#include "task_of_two.hpp"
+#include "task_of_team.hpp"
 #include "transport/mpi.hpp"
 
 namespace fabricbench {
@@ -83,7 +83,7 @@ TEST(Posting, APathThatIsOpenedAnewDoesNotTakeWhatItsForerunnerLeft) {
 }
 
 TEST(Posting, NoMoreTalliesAreAwaitedOnceOnePeerHasFailed) {
-  TaskOfTwo two;
+  TaskOfTeam two;
   MpiPath path = path_to_the_other(2);
   if (own_rank() == 0) {
     // The second never comes: it would be this rank's own.
@@ -99,7 +99,7 @@ TEST(Posting, NoMoreTalliesAreAwaitedOnceOnePeerHasFailed) {
 }
 
 TEST(Posting, WhatDoesNotComeAtTheEndOfAFloodIsGivenUpWithinItsBound) {
-  TaskOfTwo two;
+  TaskOfTeam two;
   two.probe.pattern = Pattern::incast;
   two.probe.message_bytes = 64;
   two.probe.warmup_samples = 0;
@@ -124,7 +124,7 @@ TEST(Posting, WhatDoesNotComeAtTheEndOfAFloodIsGivenUpWithinItsBound) {
 }
 
 TEST(Posting, AFloodThatOnlySendsIsGivenUpWhenItsReceiverHasFailed) {
-  TaskOfTwo two;
+  TaskOfTeam two;
   two.probe.pattern = Pattern::incast;
   two.probe.message_bytes = large / 4;  // of which two are under way at once
   two.probe.warmup_samples = 0;

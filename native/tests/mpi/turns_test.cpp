@@ -7,7 +7,7 @@
 
 #include <cerrno>
 
-#include "task_of_two.hpp"
+#include "task_of_team.hpp"
 
 namespace fabricbench {
 namespace {
@@ -50,7 +50,7 @@ class PipePath {
 };
 static_assert(PolledTransport<PipePath>);
 
-class TurnOverPipes : public testing::Test, protected TaskOfTwo {
+class TurnOverPipes : public testing::Test, protected TaskOfTeam {
  protected:
   void SetUp() override { ASSERT_EQ(pipe2(ends_, O_NONBLOCK | O_CLOEXEC), 0); }
   void TearDown() override {
@@ -107,7 +107,7 @@ class ListedPath {
 };
 static_assert(Transport<ListedPath> && !PolledTransport<ListedPath>);
 
-class LossyTurns : public testing::Test, protected TaskOfTwo {
+class LossyTurns : public testing::Test, protected TaskOfTeam {
  protected:
   /// Which of so many turns are complete, a letter each: `c`, or `l` where the message is lost.
   std::string take(std::size_t count, std::vector<std::uint32_t> arriving) {

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "pattern/stream.hpp"
-#include "tests/mpi/task_of_two.hpp"
+#include "tests/mpi/task_of_team.hpp"
 
 namespace fabricbench {
 namespace {
@@ -13,7 +13,7 @@ struct TurnedClock {
   static std::uint64_t now() { return time += 200; }
 };
 
-class WindowLogs : public testing::Test, protected TaskOfTwo {
+class WindowLogs : public testing::Test, protected TaskOfTeam {
  protected:
   WindowLogs() {
     probe.warmup_samples = 0;

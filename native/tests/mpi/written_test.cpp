@@ -9,7 +9,7 @@
 #include "pattern/paced.hpp"
 #include "pattern/pingpong.hpp"
 #include "pattern/stream.hpp"
-#include "task_of_two.hpp"
+#include "task_of_team.hpp"
 
 namespace fabricbench {
 namespace {
@@ -90,7 +90,7 @@ class SharedWrites {
 };
 static_assert(WritingTransport<SharedWrites> && !OneSidedTransport<SharedWrites> && !Transport<SharedWrites>);
 
-class PlainWrites : public testing::Test, protected TaskOfTwo {
+class PlainWrites : public testing::Test, protected TaskOfTeam {
  protected:
   PlainWrites() {
     probe.message_bytes = 100;

@@ -1,14 +1,21 @@
-// A task between two ranks, and what it refers to, for tests that run a pattern without a cell around it.
+// A task of a team, by default of two ranks, and what it refers to, for tests that run a pattern without a cell around
+// it.
 #pragma once
+
+#include <memory>
+#include <utility>
 
 #include "core/measurement.hpp"
 
 namespace fabricbench {
 
-struct TaskOfTwo {
-  TaskOfTwo() = default;
-  TaskOfTwo(const TaskOfTwo&) = delete;
-  TaskOfTwo& operator=(const TaskOfTwo&) = delete;
+struct TaskOfTeam {
+  TaskOfTeam() = default;
+  /// Of the first of so many ranks, which the transport is between.
+  TaskOfTeam(std::unique_ptr<ControlTransport> transport, int ranks)
+      : control(std::move(transport)), team(control, RankList::first(ranks), 0) {}
+  TaskOfTeam(const TaskOfTeam&) = delete;
+  TaskOfTeam& operator=(const TaskOfTeam&) = delete;
 
   Control control;
   CellTeam team{control, {0, 1}, 0};

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fabricbench.native import native_file
 from fabricbench.record.lines import Clock, FailureCode
 from support.measurer import Outcome
+from support.preloaded import preloaded
 
 pytestmark = [pytest.mark.mpi, pytest.mark.alone]
 
@@ -30,14 +28,7 @@ LATE = "did all ranks begin within"
 @pytest.fixture
 def disturbed(tmp_path: Path) -> list[str]:
     """Return what goes before a command whose second rank is to be disturbed by variables that follow."""
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if compiler is None:
-        pytest.skip("no C compiler")
-    library = tmp_path / "skew.so"
-    source = Path(__file__).with_name("skew.c")
-    subprocess.run([compiler, "-shared", "-fPIC", "-o", str(library), str(source)], check=True, timeout=60)
-    preload = f"LD_PRELOAD={library}:{native_file('libfabricbench-yield.so')}"
-    return ["env", preload]
+    return preloaded(Path(__file__).with_name("skew.c"), tmp_path)
 
 
 def cells() -> list[dict[str, Any]]:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fabricbench.native import native_file
 from support.measurer import Outcome
+from support.preloaded import preloaded
 
 pytestmark = pytest.mark.mpi
 
@@ -28,13 +26,7 @@ PUT = {
 @pytest.fixture
 def failing(tmp_path: Path) -> list[str]:
     """Return what goes before a command of which calls are to fail that variables behind it name."""
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if compiler is None:
-        pytest.skip("no C compiler")
-    library = tmp_path / "failing.so"
-    source = Path(__file__).with_name("failing_calls.c")
-    subprocess.run([compiler, "-shared", "-fPIC", "-o", str(library), str(source)], check=True, timeout=60)
-    return ["env", f"LD_PRELOAD={library}:{native_file('libfabricbench-yield.so')}"]
+    return preloaded(Path(__file__).with_name("failing_calls.c"), tmp_path)
 
 
 def of_put(**keys: Any) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from fabricbench.report.formats import FORMATS, Format
 from fabricbench.testbed.reading import local_testbed
 from support.applications import lab_of
 from support.farms import Farms
+from support.preloaded import preloaded
 
 pytestmark = pytest.mark.mpi
 
@@ -222,14 +223,8 @@ def test_a_full_disk_is_the_nodes_fault_and_the_farm_says_so(farms: Farms):
 
 
 def test_an_input_whose_close_fails_is_given_to_no_job(farms: Farms, tmp_path: Path):
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if compiler is None:
-        pytest.skip("no C compiler")
-    library = tmp_path / "failing.so"
-    source = Path(__file__).with_name("failing_closes.c")
-    subprocess.run([compiler, "-shared", "-fPIC", "-o", str(library), str(source)], check=True, timeout=60)
-    preload = f"LD_PRELOAD={library}:{native_file('libfabricbench-yield.so')}"
-    done = farms.run(prefix=["env", preload])
+    prefix = preloaded(Path(__file__).with_name("failing_closes.c"), tmp_path)
+    done = farms.run(prefix=[*prefix, f"FAILING_CLOSES_BELOW={farms.scratch}"])
     assert (done.code, done.record.damage) == (0, [])
     refused = [one for one in done.record.attempts if one.ended is JobEnd.NODE]
     assert refused

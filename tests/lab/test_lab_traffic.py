@@ -138,6 +138,9 @@ server = subprocess.Popen(tokens("n1", listen), stdout=subprocess.PIPE, text=Tru
 server.stdout.readline()
 subprocess.run(tokens("n0", ping), check=True, timeout=30)
 print(server.communicate(timeout=30)[0].strip())
+told = lab.command_in_each(["n0", "n1"], "fabricbench.testbed.doctor", ["--json"])
+answers = subprocess.run(told, check=True, capture_output=True, text=True, timeout=60).stdout.splitlines()
+print([line[: line.index(":")] for line in answers])
 status = lab.status()
 print(status.mode, status.fabrics[0].switch.ports[0].received_frames > 3)
 lab.down()
@@ -157,4 +160,4 @@ def test_an_ordinary_user_gets_a_lab_in_a_user_namespace():
     if '"user-namespace"' not in support.stdout:
         pytest.skip(f"an ordinary user cannot have a lab here: {support.stdout}{support.stderr[-500:]}")
     done = subprocess.run(command, capture_output=True, text=True, cwd="/", env=environment, check=False, timeout=90)
-    assert done.stdout.splitlines() == ["b'hello'", "user-namespace True"], done.stderr
+    assert done.stdout.splitlines() == ["b'hello'", "['n0', 'n1']", "user-namespace True"], done.stderr

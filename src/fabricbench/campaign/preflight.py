@@ -271,15 +271,15 @@ def ask_nodes(
     tell: Callable[[int], None] = lambda _: None,
 ) -> dict[str, NodeAnswer | Silent]:
     """Ask every node for its facts and its inventory; `tell` hears how many are done. One deadline over all."""
-    doctor = python(DOCTOR, "--json", *programs)
+    arguments = ("--json", *programs)
     questions: dict[str, Sequence[str]] = {}
-    answers: dict[str, NodeAnswer | Silent] = {**_answers_together(testbed, launcher, doctor, tell)}
+    answers: dict[str, NodeAnswer | Silent] = {**_answers_together(testbed, launcher, arguments, tell)}
     together = len(answers)
     for node in testbed.nodes:
         if node.name in answers:
             continue
         try:
-            questions[node.name] = launcher.in_node(node.name, doctor)
+            questions[node.name] = launcher.in_node(node.name, python(DOCTOR, *arguments))
         except FabricbenchError as error:
             answers[node.name] = Silent(found=error.message, action=error.hint or "correct the testbed")
     nodes_are_apart = testbed.launcher.is_cluster
@@ -297,11 +297,11 @@ def ask_nodes(
 
 
 def _answers_together(
-    testbed: Testbed, launcher: Launcher, doctor: Sequence[str], tell: Callable[[int], None]
+    testbed: Testbed, launcher: Launcher, arguments: Sequence[str], tell: Callable[[int], None]
 ) -> dict[str, NodeAnswer]:
     """Return what those nodes told that answer where all are asked at once; who is silent, or unclear, is asked alone."""
     nodes = [node.name for node in testbed.nodes]
-    tokens = launcher.in_nodes(nodes, doctor)
+    tokens = launcher.in_nodes(nodes, DOCTOR, *arguments)
     if tokens is None:
         return {}
     seconds = ALL_SECONDS + SECONDS_A_NODE * len(nodes)
@@ -319,7 +319,7 @@ def _alone(testbed: Testbed, launcher: Launcher, answers: Mapping[str, NodeAnswe
     """Yield which nodes answer alone and not by the command for all: with many nodes that costs minutes."""
     nodes = [name for name, one in answers.items() if isinstance(one, NodeAnswer) and not one.is_by_fan_out]
     asked = (
-        launcher.in_nodes([node.name for node in testbed.nodes][:2], ["hostname"])
+        launcher.in_nodes([node.name for node in testbed.nodes][:2], DOCTOR, "--json")
         if nodes and testbed.fan_out
         else None
     )

@@ -275,6 +275,9 @@ class _SketchedLab:
         added = [f"{name}={value}" for name, value in environment.items()]
         return ["fabricbench", "lab", "exec", "LAB", node, "--", *(["env", *added] if added else []), *command]
 
+    def command_in_each(self, nodes: Sequence[str], module: str, arguments: Sequence[str]) -> None:
+        del nodes, module, arguments
+
     @property
     def keeper(self) -> ProcessIdentity:
         raise EnvironmentLacks("the lab is not built yet")

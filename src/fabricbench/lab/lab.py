@@ -177,6 +177,20 @@ class Lab:
             environment=environment,
         )
 
+    def command_in_each(self, nodes: Sequence[str], module: str, arguments: Sequence[str]) -> list[str] | None:
+        """Return the tokens that, run outside, run a module of ours in each of these nodes, whose lines come behind `NODE: `.
+
+        None in a lab of guests, whose kernels share nothing.
+        """
+        from fabricbench.lab.each_node import Order, Seat  # noqa: PLC0415 - a program is not imported before it is run
+
+        if self.entry.guests or not nodes:
+            return None
+        seats = {node: Seat(pid=self.entry.inner_pids[node], cpus=self.topology.cpus_of(node)) for node in nodes}
+        order = Order(module=module, arguments=tuple(arguments), nodes=seats)
+        program = python(Order.__module__, order.model_dump_json())
+        return self.command_in(nodes[0], program, working_directory=Path("/"), environment={})
+
     def status(self) -> LabStatus:
         """Return nodes, addresses and what each switch has counted so far."""
         return read_status(self.entry, self.directory)

@@ -45,6 +45,14 @@ def enter_user_namespace(flags: int) -> None:
     Path("/proc/self/gid_map").write_text(f"0 {group} 1")
 
 
+def enter_node(pid: int) -> None:
+    """Go where the process that holds a node is: its network, mounts, host name and IPC. Raises OSError."""
+    opened = [os.open(f"/proc/{pid}/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC) for kind in ("net", "uts", "ipc", "mnt")]
+    for namespace in opened:  # all opened before the last, which may show another /proc
+        _check(_libc.setns(namespace, 0), "setns")
+        os.close(namespace)
+
+
 def keep_mounts_private() -> None:
     """Let no mount made from here on be seen outside this mount namespace, nor the other way. Raises OSError."""
     _mount("none", "/", None, MS_REC | MS_PRIVATE)

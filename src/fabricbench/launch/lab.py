@@ -38,6 +38,9 @@ class EnterableLab(Protocol):
     ) -> list[str]:
         """Return tokens that, run outside, execute the command inside the node."""
 
+    def command_in_each(self, nodes: Sequence[str], module: str, arguments: Sequence[str]) -> list[str] | None:
+        """Return tokens that, run outside, run a module of ours in each of these nodes; None where that is one by one."""
+
     def testbed(self) -> Testbed:
         """Return the testbed that the lab is."""
 
@@ -98,6 +101,10 @@ class LabLauncher(OnThisMachine):
     def in_node(self, node: str, tokens: Sequence[str]) -> list[str]:
         """Return the tokens that run something in a node."""
         return self._lab.command_in(node, tokens, working_directory=Path("/"), environment={})
+
+    def in_nodes(self, nodes: Sequence[str], module: str, *arguments: str) -> list[str] | None:
+        """Return the tokens that run a module of ours in all these nodes."""
+        return self._lab.command_in_each(nodes, module, arguments)
 
     def conditions(self, fabric: Fabric) -> Mapping[str, str]:
         """Return how ranks are started and how they wait."""

@@ -55,8 +55,8 @@ class Launcher(Protocol):
     def in_node(self, node: str, tokens: Sequence[str]) -> list[str]:
         """Return the tokens that run something else on a node, an inventory say."""
 
-    def in_nodes(self, nodes: Sequence[str], tokens: Sequence[str]) -> list[str] | None:
-        """Return the tokens that run something on all these nodes, whose lines come behind `NODE: `; None: only one by one."""
+    def in_nodes(self, nodes: Sequence[str], module: str, *arguments: str) -> list[str] | None:
+        """Return the tokens that run a module of ours on all these nodes, with lines behind `NODE: `; None: one by one."""
 
     def conditions(self, fabric: Fabric) -> Mapping[str, str]:
         """Return what a reader must know of how programs are started on that fabric: what -> fact."""
@@ -111,8 +111,9 @@ class OnThisMachine:
         """Return None: how long the nodes' files have not grown is not known."""
         return None
 
-    def in_nodes(self, _nodes: Sequence[str], _tokens: Sequence[str]) -> None:
+    def in_nodes(self, _nodes: Sequence[str], _module: str, *_arguments: str) -> list[str] | None:
         """Return None: they are asked one by one."""
+        return None
 
     def failed_nodes(self) -> Mapping[str, str]:
         """Return no node: which of them failed is not known."""

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
+from fabricbench.interpreter import python
 from fabricbench.launch.asking import AskingLimits, ask_all, ask_together
 from fabricbench.launch.launcher import Command, RealMachines, meeting_address
 from fabricbench.launch.mpi import MpiStarter
@@ -62,7 +63,11 @@ class MachinesApart(RealMachines):
     def in_node(self, node: str, tokens: Sequence[str]) -> list[str]:
         """Return the tokens that run something else on a node, its stdin and stdout being theirs."""
 
-    def in_nodes(self, nodes: Sequence[str], tokens: Sequence[str]) -> list[str] | None:
+    def in_nodes(self, nodes: Sequence[str], module: str, *arguments: str) -> list[str] | None:
+        """Return the tokens that run a module of ours on all these nodes, where one command can."""
+        return self._on_all(nodes, python(module, *arguments))
+
+    def _on_all(self, nodes: Sequence[str], tokens: Sequence[str]) -> list[str] | None:
         """Return the tokens of the testbed's `fan_out`, where it has one and there are several nodes."""
         fan_out = self._testbed.fan_out
         return None if fan_out is None or len(nodes) < 2 else spread(fan_out, nodes, tokens)
@@ -87,7 +92,7 @@ class MachinesApart(RealMachines):
         """Ask every node, and again those that do not answer; return these, each with the reason."""
         failed: dict[str, str] = {}
         nodes = [node.name for node in self._testbed.nodes]
-        together = self.in_nodes(nodes, ["echo", HERE])
+        together = self._on_all(nodes, ["echo", HERE])
         if together is not None:
             answered = ask_together(together, nodes, ANSWER_SECONDS + SECONDS_A_NODE * len(nodes), HERE.__eq__)
             nodes = [node for node in nodes if node not in answered]

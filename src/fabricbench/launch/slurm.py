@@ -61,9 +61,9 @@ class SlurmLauncher(MachinesApart):
         """Return the tokens that run something on a node."""
         return self._reaching.on_node(node, tokens)
 
-    def in_nodes(self, nodes: Sequence[str], tokens: Sequence[str]) -> list[str] | None:
+    def _on_all(self, nodes: Sequence[str], tokens: Sequence[str]) -> list[str] | None:
         """Return the tokens of the testbed's `fan_out`, else one step of the job on all of the nodes."""
-        return super().in_nodes(nodes, tokens) or srun.on_nodes(self._reaching.program, nodes, tokens)
+        return super()._on_all(nodes, tokens) or srun.on_nodes(self._reaching.program, nodes, tokens)
 
     def check(self) -> None:
         """Raise EnvironmentLacks where srun has no plugin by which the ranks of some fabric could speak with Slurm."""

@@ -127,7 +127,7 @@ def examine(root: Path = ROOT) -> Host:
         *advise_on_permissions(permissions),
     ]
     return Host(
-        name=platform.node(),
+        name=os.uname().nodename,
         processors=processors,
         memory_bytes=read_memory_bytes(root),
         board=read_board(root),
@@ -199,7 +199,7 @@ def main() -> None:
     facts = inventory()
     if arguments.json:
         node = read_node(arguments.programs).model_dump(mode="json")
-        sys.stdout.write(json.dumps({"host": platform.node(), "inventory": facts, "node": node}) + "\n")
+        sys.stdout.write(json.dumps({"host": os.uname().nodename, "inventory": facts, "node": node}) + "\n")
     else:
         sys.stdout.writelines(f"{name}: {value}\n" for name, value in facts.items())
 

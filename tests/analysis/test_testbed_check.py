@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 
 import pytest
@@ -112,6 +113,17 @@ def test_all_hosts_are_looked_at_again_and_then_the_ends_of_what_no_host_explain
     assert hosts_to_look_at_again([pair, matrix()], 949e6) == ()
     assert hosts_to_look_at_again([sender, sender], 949e6) == ()
     assert hosts_to_look_at_again([pair, pair, matrix(("n1", "n2"), {("n1", "n2"): GOOD / 2})], 949e6) == ()
+
+
+def test_where_many_pairs_look_slow_by_chance_more_looks_are_taken():
+    busy = matrix(rates=dict.fromkeys(itertools.permutations(FOUR, 2), GOOD / 2) | {("n3", "n4"): GOOD})
+    half = matrix(rates={("n1", "n2"): GOOD / 2, ("n3", "n4"): GOOD / 2, ("n4", "n3"): GOOD / 2})
+    other = matrix(rates={("n1", "n2"): GOOD / 2, ("n3", "n1"): GOOD / 2, ("n2", "n4"): GOOD / 2})
+    ends = matrix(("n1", "n2"), {("n1", "n2"): GOOD / 2})
+    assert hosts_to_look_at_again([busy, half, other], 949e6) == ("n1", "n2")
+    assert hosts_to_look_at_again([busy, half, other, ends], 949e6) == ("n1", "n2")
+    assert hosts_to_look_at_again([busy, half, other, ends, ends], 949e6) == ()
+    assert hosts_to_look_at_again([busy, *[half] * 5], 949e6) == ()
 
 
 def test_the_ends_of_a_slow_pair_alone_are_held_against_what_all_nodes_carry():

@@ -7,6 +7,7 @@ three nodes a pair is held against the best one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
@@ -88,8 +89,12 @@ class FabricChecked(Model):
         return self.highest_bit_s > (1.0 + NOMINAL) * self.expected_bit_s
 
 
-MOST_LOOKS = 3
-"""Pairs in rounds or alone, what looked slow alone, and what still did once more: a stall of one machine is no cable."""
+LEAST_LOOKS, MOST_LOOKS = 3, 6
+"""Pairs in rounds or alone, what looked slow alone, and what still did once more: a stall of one machine is no cable. More while
+chance alone would leave some pair slow in all of them, as where many share processors and the first look accuses nearly all."""
+
+CHANCE = 0.05
+"""So many pairs at most may be expected to have been slow in every look by chance before any is named."""
 
 
 def nodes_to_measure_again(fabric: Fabric, runs: Sequence[Run]) -> tuple[str, ...]:
@@ -103,7 +108,7 @@ def nodes_to_measure_again(fabric: Fabric, runs: Sequence[Run]) -> tuple[str, ..
 def hosts_to_look_at_again(looks: Sequence[NetworkMap], expected: float | None) -> tuple[str, ...]:
     """Return all hosts where the first look shows something odd, then the ends of pairs that stay slow for no host's reason."""
     first = looks[0]
-    if len(looks) >= MOST_LOOKS:
+    if len(looks) >= MOST_LOOKS or (len(looks) >= LEAST_LOOKS and _slow_by_chance(looks, expected) < CHANCE):
         return ()
     if len(looks) == 1:
         reference = reference_of(first, expected)
@@ -113,6 +118,18 @@ def hosts_to_look_at_again(looks: Sequence[NetworkMap], expected: float | None) 
     if cause_of(below, first.hosts) is not None or slow_nodes(below, first.hosts):
         return ()
     return tuple(host for host in first.hosts if any(host in pair for pair in below))
+
+
+def _slow_by_chance(looks: Sequence[NetworkMap], expected: float | None) -> float:
+    """Return how many directions would be slow in every look if each look picked as many as it found at random.
+
+    A look at some of the nodes has picked them: it counts as the most careful look at all of them.
+    """
+    counts = [
+        (len(pairs_below(one, reference_of(one, expected))), len(one.hosts) * (len(one.hosts) - 1)) for one in looks
+    ]
+    shares = [found / of for (found, of), one in zip(counts, looks, strict=True) if one.hosts == looks[0].hosts]
+    return counts[0][1] * math.prod(shares) * min(shares) ** (len(looks) - len(shares))
 
 
 def check_fabric(

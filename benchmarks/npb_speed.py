@@ -1,13 +1,13 @@
 """The kernels of NPB on this machine, beside the official programs.
 
-    python -m benchmarks.npb_speed [--class A] [--rounds 5] [--official FOLDER] [--write docs/npb.md]
+    python -m benchmarks.npb_speed [--class A] [--processors 1 2] [--rounds 5] [--official FOLDER ...] [--write docs/npb.md]
 
-Each round starts every kernel once on each number of ranks, over shared memory, and each official program after it where a folder
-with official builds is given; the tables have the medians over the rounds, times first. Mop/s are official counts of operations
-over the time, whatever a program really does. Without one, class A is set beside what the official
-programs did on another machine of this kind, which is an order of magnitude and no comparison. The last lines hold the
-target: in Mop/s a geometric mean of at least the official, and no kernel under 0.85 times it. With --write the table
-replaces the one between the markers of a page.
+Each round starts every kernel once on each number of processors, over shared memory, and each official program after it where
+folders with official builds are given: of several builds (-O3, and -O3 -march=native, say) each kernel's faster one counts. The
+tables have the medians over the rounds, times first. Mop/s are official counts of operations over the time, whatever a program
+really does. Without a folder, class A is set beside what the official programs did on another machine of this kind, which is an
+order of magnitude and no comparison. The last lines hold the target: no kernel slower than the official one. With --write the
+table replaces the one between the markers of a page.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from fabricbench.workload.official_npb import find_official, parse_official
 
 KERNELS = ("ep", "is", "mg", "cg", "ft", "lu", "sp", "bt")
 TIME_LIMIT_S = 600
-LEAST_MEAN, LEAST = 1.0, 0.85
+LEAST = 1.0
 
 ELSEWHERE = "official 3.4.3 elsewhere"
 ELSEWHERE_RATES: dict[int, tuple[float, ...]] = {
@@ -75,21 +75,24 @@ def rate(ranks: int, program: Sequence[str], *, is_official: bool) -> float:
     return run.mops_total
 
 
-def measure(problem_class: str, rounds: int, official: Path | None) -> tuple[Rates, Rates]:
-    """Return the medians over rounds of our rates and of the official programs', by kernel and processors."""
-    own, theirs = defaultdict(list), defaultdict(list)
+def measure(problem_class: str, counts: Sequence[int], rounds: int, builds: Sequence[Path]) -> tuple[Rates, Rates]:
+    """Return the medians over rounds of our rates and of the faster official program's, by kernel and processors."""
+    own: dict[tuple[str, int], list[float]] = defaultdict(list)
+    official: dict[tuple[str, int, Path], list[float]] = defaultdict(list)
     for done in range(rounds):
         print(f"round {done + 1} of {rounds}", file=sys.stderr)
         for kernel in KERNELS:
-            for processors in ELSEWHERE_RATES:
+            for processors in counts:
                 ranks = ranks_of(kernel, processors)
                 program = [str(native_file("fabricbench-npb")), kernel, "--class", problem_class]
                 own[kernel, processors].append(rate(ranks, [*program, "--output", "record.jsonl"], is_official=False))
-                if official is not None:
-                    found = [str(find_official(kernel, problem_class, ranks, official))]
-                    theirs[kernel, processors].append(rate(ranks, found, is_official=True))
-    medians = [{key: statistics.median(found) for key, found in side.items()} for side in (own, theirs)]
-    return medians[0], medians[1]
+                for build in builds:
+                    found = [str(find_official(kernel, problem_class, ranks, build))]
+                    official[kernel, processors, build].append(rate(ranks, found, is_official=True))
+    theirs: dict[tuple[str, int], float] = defaultdict(float)
+    for (kernel, processors, _), rates in official.items():
+        theirs[kernel, processors] = max(theirs[kernel, processors], statistics.median(rates))
+    return {key: statistics.median(rates) for key, rates in own.items()}, theirs
 
 
 def operations(kernel: str, problem_class: str) -> float:
@@ -105,7 +108,7 @@ def operations(kernel: str, problem_class: str) -> float:
 def seconds_table(own: Rates, theirs: Rates, whose: str, counts: Mapping[str, float]) -> list[str]:
     """Return the lines of the table of times."""
     lines = [f"| seconds | {' | '.join(map(str.upper, KERNELS))} |", f"| --- |{' ---: |' * len(KERNELS)}"]
-    for processors in ELSEWHERE_RATES:
+    for processors in sorted({of for _, of in own}):
         ranks = "1 rank" if processors == 1 else f"{processors} ranks"
         for name, side in ((ranks, own), (f"{ranks}, {whose}", theirs)):
             if side:
@@ -118,7 +121,7 @@ def table(own: Rates, theirs: Rates, whose: str) -> list[str]:
     """Return the lines of the table of rates, and whether the target holds for each number of processors."""
     lines = [f"| Mop/s | {' | '.join(map(str.upper, KERNELS))} |", f"| --- |{' ---: |' * len(KERNELS)}"]
     ends: list[str] = []
-    for processors in ELSEWHERE_RATES:
+    for processors in sorted({of for _, of in own}):
         ranks = "1 rank" if processors == 1 else f"{processors} ranks"
         lines.append(f"| {ranks} | {' | '.join(f'{own[kernel, processors]:,.0f}' for kernel in KERNELS)} |")
         if not theirs:
@@ -126,7 +129,7 @@ def table(own: Rates, theirs: Rates, whose: str) -> list[str]:
         lines.append(f"| {ranks}, {whose} | {' | '.join(f'{theirs[kernel, processors]:,.0f}' for kernel in KERNELS)} |")
         ratios = {kernel: own[kernel, processors] / theirs[kernel, processors] for kernel in KERNELS}
         mean, least = statistics.geometric_mean(ratios.values()), min(ratios, key=lambda kernel: ratios[kernel])
-        holds = "holds" if mean >= LEAST_MEAN and ratios[least] >= LEAST else "DOES NOT HOLD"
+        holds = "holds" if ratios[least] >= LEAST else "DOES NOT HOLD"
         ends.append(
             f"{ranks}: geometric mean {mean:.1f} times {whose}, least {ratios[least]:.2f} ({least.upper()}): {holds}"
         )
@@ -138,19 +141,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--class", dest="problem_class", default="A", choices="SWABC", help="of all kernels")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--official", type=Path, help="folder of an official NPB with its programs built")
+    parser.add_argument("--processors", type=int, nargs="+", default=sorted(ELSEWHERE_RATES), help="a rank on each")
+    parser.add_argument(
+        "--official", type=Path, nargs="+", default=[], help="folders of official NPBs with their programs built"
+    )
     parser.add_argument("--write", type=Path, help="the page that holds the table")
     given = parser.parse_args()
     try:
-        own, theirs = measure(given.problem_class, given.rounds, given.official)
+        own, theirs = measure(given.problem_class, given.processors, given.rounds, given.official)
     except (FabricbenchError, RuntimeError) as error:
         sys.exit(f"npb_speed: {error}")
     whose = "official" if given.official else ELSEWHERE
-    if not theirs and given.problem_class == "A":
+    if not theirs and given.problem_class == "A" and set(given.processors) <= set(ELSEWHERE_RATES):
         theirs = {
             (kernel, processors): found
-            for processors, rates in ELSEWHERE_RATES.items()
-            for kernel, found in zip(KERNELS, rates, strict=True)
+            for processors in given.processors
+            for kernel, found in zip(KERNELS, ELSEWHERE_RATES[processors], strict=True)
         }
     machine = f"Linux {platform.release()}, {os.cpu_count()} processors"
     text = [

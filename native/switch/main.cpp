@@ -80,12 +80,21 @@ void claim_cpu(std::optional<int> cpu) {
   }
 }
 
-/// Takes the calling thread off that CPU, unless it is the only one.
-void leave_cpu(std::optional<int> cpu) {
+/// Puts the calling thread on all CPUs that the process had but that one, which would wait for it for milliseconds at a
+/// time, and no longer before other threads there. If that CPU was the only one it stays.
+void leave_cpu(std::optional<int> cpu, cpu_set_t had) {
+  if (!cpu) return;
+  CPU_CLR(static_cast<unsigned>(*cpu), &had);
+  if (CPU_COUNT(&had) == 0) return;
+  sched_setaffinity(0, sizeof had, &had);
+  setpriority(PRIO_PROCESS, 0, 0);
+}
+
+cpu_set_t cpus_of_process() {
   cpu_set_t mask;
-  if (!cpu || sched_getaffinity(0, sizeof mask, &mask) != 0) return;
-  CPU_CLR(static_cast<unsigned>(*cpu), &mask);
-  if (CPU_COUNT(&mask) > 0) sched_setaffinity(0, sizeof mask, &mask);
+  CPU_ZERO(&mask);
+  sched_getaffinity(0, sizeof mask, &mask);
+  return mask;
 }
 
 void run_switch(const char* config_path) {
@@ -99,10 +108,11 @@ void run_switch(const char* config_path) {
   std::atomic<bool> stop = false;
   const int wake_fd = eventfd(0, EFD_CLOEXEC);
   if (wake_fd < 0) fail_with_errno("eventfd");
+  const cpu_set_t had = cpus_of_process();
   claim_cpu(config.cpu);
   lock_memory();
   std::jthread keeper([&] {
-    leave_cpu(config.cpu);
+    leave_cpu(config.cpu, had);
     status.run_until_stopped();
     stop = true;
     eventfd_write(wake_fd, 1);

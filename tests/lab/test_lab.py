@@ -166,6 +166,17 @@ def test_a_second_lab_keeps_its_switches_off_the_firsts_processors_or_says_that_
     assert crowding() == []
 
 
+def test_what_keeps_a_switchs_records_stays_off_its_processor(start_lab: StartLab):
+    lab = start_lab(nodes=2)
+    planned, process = lab.topology.fabrics[0], lab.entry.switches["fast-ethernet"]
+    if planned.cpu is None:
+        pytest.skip("the switch shares the only processor")
+    threads = {int(task.name) for task in Path(f"/proc/{process.pid}/task").iterdir()}
+    assert os.sched_getaffinity(process.pid) == {planned.cpu}
+    (keeping,) = threads - {process.pid}
+    assert becomes_true(lambda: planned.cpu not in os.sched_getaffinity(keeping), timeout_s=5)
+
+
 def test_a_taken_name_is_refused_and_the_lab_that_has_it_lives_on(start_lab: StartLab):
     lab = start_lab(name="taken")
     with pytest.raises(UsageError, match="runs already"):

@@ -243,6 +243,11 @@ def read_lateness(path: Path, spans: Mapping[int, Span]) -> dict[int, LatenessDu
     return {key: lateness for key, lateness in found.items() if lateness is not None}
 
 
+def read_windows(path: Path, span: Span) -> list[Window]:
+    """Return the windows that touch a span, in the order of time."""
+    return _between(_lines(path.with_name(path.name + OLD_SUFFIX)) + _lines(path), *span)
+
+
 def read_crossings(path: Path, spans: Mapping[int, Span]) -> dict[int, list[list[int]]]:
     """Return, for each span, the frames of measured stages that came during it, a row each: what native/switch/crossings.hpp has.
 

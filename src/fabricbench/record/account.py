@@ -16,7 +16,7 @@ import polars as pl
 from fabricbench.record.farm_jobs import FarmJobs
 from fabricbench.record.farm_lines import DONE, JOBS, LOST, RETRIED
 from fabricbench.record.journal import START_IS_OVER, Journal, JournalEntry, JournalEvent
-from fabricbench.record.launch import read_cells
+from fabricbench.record.launch import scan_cells
 from fabricbench.record.lines import FailureCode
 from fabricbench.record.lock import is_locked
 from fabricbench.record.manifest import PlannedLaunch
@@ -198,7 +198,13 @@ def _count_tests(one: _Sum, launch: StoredLaunch) -> str:
         one.jobs.append(jobs)
     if not summary.failed:
         return ""
-    failed = read_cells(launch.directory).filter(pl.col("status") == "failed").select("failure_code", "reason").rows()
+    failed = (
+        scan_cells(launch.directory)
+        .filter(pl.col("status") == "failed")
+        .select("failure_code", "reason")
+        .collect()
+        .rows()
+    )
     lost = [str(reason) for code, reason in failed if code not in NOT_POSSIBLE]
     if lost:
         one.failed_tests += len(lost)
@@ -215,7 +221,7 @@ def _jobs_of(launch: StoredLaunch) -> FarmJobs | None:
     part = launch.summary.workload
     if part is None or part.jobs is not None:
         return None if part is None else part.jobs
-    for text in read_cells(launch.directory)["values"].drop_nulls():
+    for text in scan_cells(launch.directory).select(pl.col("values").drop_nulls()).collect()["values"]:
         values = json.loads(text)
         if JOBS in values:
             jobs, done, lost, retried = (int(values.get(name, 0)) for name in (JOBS, DONE, LOST, RETRIED))

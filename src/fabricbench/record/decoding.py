@@ -129,8 +129,9 @@ def check_size(path: Path, rows: int | None) -> None:
 def check_content(path: Path, rows: int | None = None) -> None:
     """Raise one of UNREADABLE where a Parquet file of a launch cannot be decoded or holds something else than it should.
 
-    `rows` is how many its `launch.json` says; cells are looked at one by one instead.
+    `rows` is how many its `launch.json` says; cells are looked at one by one instead. One that would take too much is not decoded.
     """
+    check_size(path, rows)
     wanted, later = PARQUET_SCHEMAS[path.name]
     found = _scanned(path)
     is_small = path.name == CELLS or (rows is not None and rows <= FEW_ROWS)
@@ -171,7 +172,7 @@ def check_content(path: Path, rows: int | None = None) -> None:
 
 
 class Decoder:
-    """`check_content` in a child process: one for all files of this process, another one where it has died.
+    """`check_content` in a child process: one for all files, another one where it has died.
 
     It starts with the first file (half a second) and ends with this process, or with `end`.
     """
@@ -205,6 +206,11 @@ class Decoder:
         reason = json.loads(answer)
         if reason is not None:
             raise ValueError(reason)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a file is being decoded."""
+        return self._lock.locked()
 
     def end(self) -> None:
         """End the child; the next file starts another one."""
@@ -250,8 +256,42 @@ class Decoder:
             return child.wait()
 
 
-DECODER = Decoder()
-"""That of this process."""
+MANY_FILES = 200
+"""So many are worth a second child, whose start takes as long as decoding some of them."""
+
+
+class Decoders:
+    """Two children: the second decodes while the first is busy, once many files were asked for."""
+
+    def __init__(self) -> None:
+        self._first, self._second = self._both = Decoder(), Decoder()
+        self._asked = 0
+
+    def check_content(self, path: Path, rows: int | None = None) -> None:
+        """Do what `Decoder.check_content` does."""
+        self._asked += 1
+        one = self._second if self._asked > MANY_FILES and self._first.is_busy else self._first
+        one.check_content(path, rows)
+
+    def end(self) -> None:
+        """End both; the next file is again the first."""
+        for one in self._both:
+            one.end()
+        self._asked = 0
+
+    def give_up(self) -> None:
+        """End both whatever they do."""
+        for one in self._both:
+            one.give_up()
+
+    def forget(self) -> None:
+        """Leave both to the process that this one was forked from."""
+        for one in self._both:
+            one.forget()
+
+
+DECODER = Decoders()
+"""Those of this process."""
 atexit.register(DECODER.end)
 os.register_at_fork(after_in_child=DECODER.forget)
 

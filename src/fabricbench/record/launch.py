@@ -16,7 +16,7 @@ from fabricbench.errors import UsageError
 from fabricbench.model import Model
 from fabricbench.record.atomic import replace_text, replaced
 from fabricbench.record.crossings import Crossings
-from fabricbench.record.decoding import DECODER, UNREADABLE, check_size, most_bytes, reason_of, scan_stored
+from fabricbench.record.decoding import DECODER, UNREADABLE, most_bytes, reason_of, scan_stored
 from fabricbench.record.frames import NO_CROSSINGS, cells_frame, samples_frame
 from fabricbench.record.import_notes import ImportNote
 from fabricbench.record.integrity import (
@@ -344,7 +344,6 @@ def _check_table(path: Path, summary: LaunchSummary, *, is_known: bool = False) 
         check_sha256(found, (summary.sha256.get(path.name, "no hash"),))
         if is_known:
             return
-    check_size(path, rows)
     DECODER.check_content(path, rows)
 
 
@@ -378,9 +377,9 @@ def read_summary(path: Path, room: Room | None = None) -> LaunchSummary:
     return LaunchSummary.model_validate_json((room or Room()).read(path, MOST_LAUNCH_BYTES, MOST_LAUNCH_VALUES))
 
 
-def read_cells(directory: Path) -> pl.DataFrame:
-    """Return the cells of a converted launch, a row for each."""
-    return scan_stored(directory / CELLS).collect()
+def scan_cells(directory: Path) -> pl.LazyFrame:
+    """Return the cells of a converted launch, a row for each, unread."""
+    return scan_stored(directory / CELLS)
 
 
 def scan_samples(directory: Path) -> pl.LazyFrame:

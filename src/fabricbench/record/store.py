@@ -38,9 +38,9 @@ from fabricbench.record.launch import (
     LaunchSummary,
     is_converted,
     is_stored,
-    read_cells,
     read_header,
     read_launch,
+    scan_cells,
     scan_samples,
     scan_table,
     write_launch,
@@ -61,7 +61,7 @@ from fabricbench.record.probe_plan import PlanCongestor
 from fabricbench.record.provenance import Marks, Origin, Proof, marks_of, origin_of, unproven_of
 from fabricbench.record.setup import stored_setup, variant_of
 from fabricbench.record.tables import CHANNELS, COUNTERS, STAGES, RecordTable
-from fabricbench.record.values import IS_TIME, IS_WORK, SUMS, counted_batches, launch_value, of_each_cell, rate
+from fabricbench.record.values import AT_ONCE, IS_TIME, IS_WORK, SUMS, counted_batches, launch_value, of_each_cell, rate
 
 __all__ = [
     "DamagedLaunch",
@@ -76,8 +76,8 @@ __all__ = [
     "write_manifest",
 ]
 
-READERS = 2
-"""Threads that read launches: one waits for the child that decodes tables, the other parses."""
+READERS = 3
+"""Threads that read launches: two wait for the children that decode tables, another parses."""
 
 DEFAULT_PROBABILITIES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 0.999)
 
@@ -133,7 +133,7 @@ class DamagedLaunch:
 class SetAside:
     """An earlier attempt of a launch that was kept and enters no comparison.
 
-    A directory of these reads like that of a launch (`record.launch.read_launch`, `read_cells`, `scan_samples`).
+    A directory of these reads like that of a launch (`record.launch.read_launch`, `scan_cells`, `scan_samples`).
     """
 
     directory: Path
@@ -320,7 +320,10 @@ class Run:
 
     @cached_property
     def _cells(self) -> pl.DataFrame:
-        frames = [read_cells(launch.directory) for launch in self.launches]
+        scans = [scan_cells(launch.directory) for launch in self.launches]
+        frames = [
+            frame for start in range(0, len(scans), AT_ONCE) for frame in pl.collect_all(scans[start : start + AT_ONCE])
+        ]
         if not frames:
             return pl.DataFrame(schema=self._launch_schema | CELL_SCHEMA | LOST_NODES)
         of_launch = np.repeat(np.arange(len(frames)), [frame.height for frame in frames])

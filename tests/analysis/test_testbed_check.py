@@ -105,11 +105,17 @@ def test_a_pair_that_is_slow_twice_and_not_when_its_ends_alone_are_measured_once
     assert found(first, matrix(rates=slow), matrix(("n1", "n2"))) == []
 
 
-def test_all_hosts_are_looked_at_again_and_then_the_ends_of_what_no_host_explains():
+def test_all_hosts_are_looked_at_again_where_one_may_be_slow_and_else_the_ends_of_slow_pairs():
     pair, sender = matrix(rates={("n1", "n2"): GOOD / 2}), matrix(rates=sends_slowly("n1", FOUR))
     assert hosts_to_look_at_again([matrix()], 949e6) == ()
-    assert hosts_to_look_at_again([pair], 949e6) == FOUR
+    ends = matrix(("n1", "n2"), {("n1", "n2"): GOOD / 2})
+    assert hosts_to_look_at_again([sender], 949e6) == FOUR
+    assert hosts_to_look_at_again([matrix(usual=470e6)], 949e6) == FOUR
+    assert hosts_to_look_at_again([pair], 949e6) == ("n1", "n2")
     assert hosts_to_look_at_again([pair, pair], 949e6) == ("n1", "n2")
+    assert hosts_to_look_at_again([pair, ends], 949e6) == ("n1", "n2")
+    assert hosts_to_look_at_again([pair, ends, ends], 949e6) == ()
+    assert hosts_to_look_at_again([pair, matrix(("n1", "n2"))], 949e6) == ()
     assert hosts_to_look_at_again([pair, matrix()], 949e6) == ()
     assert hosts_to_look_at_again([sender, sender], 949e6) == ()
     assert hosts_to_look_at_again([pair, pair, matrix(("n1", "n2"), {("n1", "n2"): GOOD / 2})], 949e6) == ()

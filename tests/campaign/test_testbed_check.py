@@ -64,6 +64,16 @@ def test_many_nodes_are_measured_in_rounds_whose_number_grows_with_the_nodes_and
     assert float(many.maximum_seconds or 0) == 2 * 999 * 0.1
 
 
+def test_of_many_nodes_each_is_in_one_pair_of_what_nothing_is_judged_by():
+    without_tcp = FAST.model_copy(update={"layers": (Layer.MPI,)})
+    of_mpi = [
+        check_campaign(fabric, nodes).experiments[-1] for fabric, nodes in ((FAST, 8), (FAST, 9), (without_tcp, 9))
+    ]
+    assert [one.layers for one in of_mpi] == [(Layer.MPI,)] * 3
+    assert [one.parameters["schedule"] for one in of_mpi] == ["alone", "halves", "rounds"]
+    assert float(of_mpi[1].maximum_seconds or 0) == 2 * 0.05
+
+
 def test_what_looked_slow_is_measured_again_one_pair_at_a_time_by_the_streams_that_it_is_judged_by():
     again = check_campaign(SLOW, 16, is_again=True).experiments
     assert [(one.layers, one.parameters["schedule"]) for one in again] == [((Layer.TCP,), "alone")]

@@ -67,10 +67,12 @@ def network_maps(
     run has no such cell. Pairs that were measured again one at a time confirm what was slow among pairs at once, too.
     """
     again = {} if confirmation is None else {_key(values): values for values in _values(confirmation)}
-    return tuple(
-        _map(values, margin, again.get(_key(values)) or again.get(_key(replace(values, schedule=ALONE))))
-        for values in _values(run)
-    )
+
+    def confirming(values: _Values) -> _Values | None:
+        found = again.get(_key(values)) or again.get(_key(replace(values, schedule=ALONE)))
+        return found if found is not None and found.hosts == values.hosts else None
+
+    return tuple(_map(values, margin, confirming(values)) for values in _values(run))
 
 
 @dataclass(frozen=True)

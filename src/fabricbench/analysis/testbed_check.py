@@ -106,16 +106,15 @@ def nodes_to_measure_again(fabric: Fabric, runs: Sequence[Run]) -> tuple[str, ..
 
 
 def hosts_to_look_at_again(looks: Sequence[NetworkMap], expected: float | None) -> tuple[str, ...]:
-    """Return all hosts where the first look shows something odd, then the ends of pairs that stay slow for no host's reason."""
+    """Return whom to look at again: all hosts where the first look shows more than slow pairs, else the ends of what stays slow."""
     first = looks[0]
     if len(looks) >= MOST_LOOKS or (len(looks) >= LEAST_LOOKS and _slow_by_chance(looks, expected) < CHANCE):
         return ()
-    if len(looks) == 1:
-        reference = reference_of(first, expected)
-        is_odd = first.needs_second_run or reference.is_short or bool(pairs_below(first, reference))
-        return first.hosts if is_odd else ()
     below = slow_in_all(looks, expected)
-    if cause_of(below, first.hosts) is not None or slow_nodes(below, first.hosts):
+    is_of_hosts = cause_of(below, first.hosts) is not None or bool(slow_nodes(below, first.hosts))
+    if len(looks) == 1 and (first.needs_second_run or is_of_hosts or reference_of(first, expected).is_short):
+        return first.hosts
+    if is_of_hosts:
         return ()
     return tuple(host for host in first.hosts if any(host in pair for pair in below))
 

@@ -2,54 +2,20 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import pytest
 
 from fabricbench.analysis.findings import NetworkMap, Slow, UnexplainedPair
-from fabricbench.analysis.testbed_check import (
-    cause_of,
-    expected_bit_s,
-    hosts_to_look_at_again,
-    judge_rates,
-    pairs_below,
-    reference_of,
-)
-from fabricbench.model import Layer, Metric, Pattern
+from fabricbench.analysis.testbed_check import expected_bit_s, judge_rates
+from fabricbench.model import Layer
 from fabricbench.statistics.candidates import Touch
 from fabricbench.testbed.model import Fabric
 from fabricbench.testbed.preflight_result import FindingSeverity
 from fabricbench.testbed.wire import Wire
+from support.rate_matrices import FOUR, GOOD, matrix, sends_slowly
 
 GIGABIT = Fabric(name="eth", interface="eth0", wire=Wire(line_rate_bit_s=1e9))
-GOOD = 940e6
-FOUR = ("n1", "n2", "n3", "n4")
-
-
-def matrix(
-    hosts: Sequence[str] = FOUR,
-    rates: Mapping[tuple[str, str], float] | None = None,
-    usual: float = GOOD,
-    slow: Sequence[Slow] = (),
-) -> NetworkMap:
-    """A matrix in which all directions carry the usual rate but for some."""
-    rows = tuple(
-        tuple(None if one == other else (rates or {}).get((one, other), usual) for other in hosts) for one in hosts
-    )
-    return NetworkMap(
-        fabric="eth",
-        layer=Layer.TCP,
-        pattern=Pattern.PAIRS_STREAM,
-        schedule="alone",
-        message_bytes=65536,
-        metric=Metric.THROUGHPUT,
-        launches=2,
-        hosts=tuple(hosts),
-        matrix=rows,
-        slow=tuple(slow),
-        is_judged=len(hosts) > 3,
-    )
 
 
 def found(*measured: NetworkMap, expected: float | None = 949e6, fabric: Fabric = GIGABIT) -> list[tuple[str, str]]:
@@ -58,10 +24,6 @@ def found(*measured: NetworkMap, expected: float | None = 949e6, fabric: Fabric 
         for one in judge_rates(fabric, measured[0], measured[1:], expected)
         if one.severity is FindingSeverity.ERROR
     ]
-
-
-def sends_slowly(host: str, hosts: Sequence[str], rate: float = GOOD / 2) -> dict[tuple[str, str], float]:
-    return {(host, other): rate for other in hosts if other != host}
 
 
 def test_what_arithmetic_leaves_of_the_line_rate_is_expected_of_every_pair():
@@ -105,33 +67,6 @@ def test_a_pair_that_is_slow_twice_and_not_when_its_ends_alone_are_measured_once
     assert found(first, matrix(rates=slow), matrix(("n1", "n2"))) == []
 
 
-def test_all_hosts_are_looked_at_again_where_one_may_be_slow_and_else_the_ends_of_slow_pairs():
-    pair, sender = matrix(rates={("n1", "n2"): GOOD / 2}), matrix(rates=sends_slowly("n1", FOUR))
-    assert hosts_to_look_at_again([matrix()], 949e6) == ()
-    ends = matrix(("n1", "n2"), {("n1", "n2"): GOOD / 2})
-    assert hosts_to_look_at_again([sender], 949e6) == FOUR
-    assert hosts_to_look_at_again([matrix(usual=470e6)], 949e6) == FOUR
-    assert hosts_to_look_at_again([pair], 949e6) == ("n1", "n2")
-    assert hosts_to_look_at_again([pair, pair], 949e6) == ("n1", "n2")
-    assert hosts_to_look_at_again([pair, ends], 949e6) == ("n1", "n2")
-    assert hosts_to_look_at_again([pair, ends, ends], 949e6) == ()
-    assert hosts_to_look_at_again([pair, matrix(("n1", "n2"))], 949e6) == ()
-    assert hosts_to_look_at_again([pair, matrix()], 949e6) == ()
-    assert hosts_to_look_at_again([sender, sender], 949e6) == ()
-    assert hosts_to_look_at_again([pair, pair, matrix(("n1", "n2"), {("n1", "n2"): GOOD / 2})], 949e6) == ()
-
-
-def test_where_many_pairs_look_slow_by_chance_more_looks_are_taken():
-    busy = matrix(rates=dict.fromkeys(itertools.permutations(FOUR, 2), GOOD / 2) | {("n3", "n4"): GOOD})
-    half = matrix(rates={("n1", "n2"): GOOD / 2, ("n3", "n4"): GOOD / 2, ("n4", "n3"): GOOD / 2})
-    other = matrix(rates={("n1", "n2"): GOOD / 2, ("n3", "n1"): GOOD / 2, ("n2", "n4"): GOOD / 2})
-    ends = matrix(("n1", "n2"), {("n1", "n2"): GOOD / 2})
-    assert hosts_to_look_at_again([busy, half, other], 949e6) == ("n1", "n2")
-    assert hosts_to_look_at_again([busy, half, other, ends], 949e6) == ("n1", "n2")
-    assert hosts_to_look_at_again([busy, half, other, ends, ends], 949e6) == ()
-    assert hosts_to_look_at_again([busy, *[half] * 5], 949e6) == ()
-
-
 def test_the_ends_of_a_slow_pair_alone_are_held_against_what_all_nodes_carry():
     slow = {("n1", "n2"): GOOD / 2, ("n2", "n1"): GOOD / 2}
     told = found(matrix(rates=slow), matrix(rates=slow), matrix(("n1", "n2"), slow))
@@ -164,21 +99,6 @@ def test_a_fabric_that_carries_more_than_its_line_rate_has_a_wrong_line_rate():
     ((node, words),) = found(matrix(usual=2.3e9))
     assert node == ""
     assert words == "2.30 Gbit/s between nodes"
-
-
-def test_without_a_line_rate_four_nodes_are_held_against_one_another_by_the_map_alone():
-    one = matrix(rates={("n1", "n2"): 700e6})
-    assert pairs_below(one, reference_of(one, None)) == {}
-    assert pairs_below(one, reference_of(one, 949e6)) == {("n1", "n2"): 700e6}
-
-
-def test_a_cause_is_one_node_in_exactly_the_slow_pairs():
-    hosts = FOUR[:3]
-    both = {pair for other in ("n1", "n2") for pair in ((other, "n3"), ("n3", other))}
-    assert cause_of(both, hosts) == ("n3", "is slow with all others")
-    assert cause_of({("n1", "n3"), ("n2", "n3")}, hosts) == ("n3", "receives slowly from all others")
-    assert cause_of({("n1", "n2")}, hosts) is None
-    assert cause_of({("n1", "n2"), ("n2", "n1")}, hosts[:2]) is None
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,7 @@ three nodes a pair is held against the best one.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import polars as pl
@@ -18,6 +17,19 @@ from fabricbench.analysis.findings import NetworkMap, Slow
 from fabricbench.analysis.findings.patterns import slowness_words
 from fabricbench.analysis.instrument import NOMINAL
 from fabricbench.analysis.network_map import ALONE, network_maps
+from fabricbench.analysis.pair_looks import (
+    ABOUT,
+    ONE_STREAM_BIT_S,
+    Pair,
+    PairReference,
+    best_rates,
+    cause_of,
+    hosts_to_look_at_again,
+    pairs_below,
+    reference_of,
+    slow_in_all,
+    slow_nodes,
+)
 from fabricbench.model import Layer, Metric, Model
 from fabricbench.quantity import format_bit_s, format_bytes, without_numbers
 from fabricbench.record.provenance import Proof
@@ -26,10 +38,7 @@ from fabricbench.testbed.model import Fabric
 from fabricbench.testbed.preflight_result import Finding, FindingSeverity, folded
 
 Floats = NDArray[np.float64]
-Pair = tuple[str, str]
 
-ABOUT = 0.8
-"""A pair below this share of what it should carry is told."""
 
 MARGIN = 0.15
 """By so much a node or pair must be slower than the others before it is named: cables and places make a few per cent."""
@@ -37,11 +46,6 @@ MARGIN = 0.15
 BEYOND = 1.1
 """Nothing carries more than its line rate: a tenth more shows that the rate is written wrong."""
 
-UPPER = 0.75
-"""The quantile of the pairs' rates that stands for a fabric: a quarter of the pairs in order shows that it carries this."""
-
-ONE_STREAM_BIT_S = 10e9
-"""What one stream fills on any processor of the last ten years; beyond, the processor may be what limits a healthy link."""
 
 CABLE = "check the cable, transceiver and switch port of {node}; `ethtool INTERFACE` there shows the speed that was agreed on"
 
@@ -59,9 +63,10 @@ TOO_MANY_NODES = (
 class FabricChecked(Model):
     """A fabric as it was measured: rates in bit/s of one TCP stream (MPI where there is no TCP) between each two `nodes`.
 
-    `expected_bit_s` is what the line rate leaves of payload, None where the testbed tells no rate. `lowest_pair` is by whom the
-    lowest was measured. `round_trip_ns` is of datagrams of `datagram_bytes`, which fill the MTU. `unmeasured` says why there is
-    nothing, `left_out` which nodes were not measured because something is wrong with them.
+    Of pairs that were measured again the best counts. `expected_bit_s` is what the line rate leaves of payload, None where the
+    testbed tells no rate. `lowest_pair` is by whom the lowest was measured. `round_trip_ns` is of datagrams of `datagram_bytes`,
+    which fill the MTU. `unmeasured` says why there is nothing, `left_out` which nodes were not measured because something is wrong
+    with them.
     """
 
     fabric: str
@@ -89,46 +94,12 @@ class FabricChecked(Model):
         return self.highest_bit_s > (1.0 + NOMINAL) * self.expected_bit_s
 
 
-LEAST_LOOKS, MOST_LOOKS = 3, 6
-"""Pairs in rounds or alone, what looked slow alone, and what still did once more: a stall of one machine is no cable. More while
-chance alone would leave some pair slow in all of them, as where many share processors and the first look accuses nearly all."""
-
-CHANCE = 0.05
-"""So many pairs at most may be expected to have been slow in every look by chance before any is named."""
-
-
 def nodes_to_measure_again(fabric: Fabric, runs: Sequence[Run]) -> tuple[str, ...]:
     """Return whose pairs must be measured again before anything is said of them; none once that is clear."""
     looks = [found for one in runs if (found := _stream(_judged_maps(one, None))) is not None]
     return (
         hosts_to_look_at_again(looks, expected_bit_s(fabric, looks[0].layer, looks[0].message_bytes)) if looks else ()
     )
-
-
-def hosts_to_look_at_again(looks: Sequence[NetworkMap], expected: float | None) -> tuple[str, ...]:
-    """Return whom to look at again: all hosts where the first look shows more than slow pairs, else the ends of what stays slow."""
-    first = looks[0]
-    if len(looks) >= MOST_LOOKS or (len(looks) >= LEAST_LOOKS and _slow_by_chance(looks, expected) < CHANCE):
-        return ()
-    below = slow_in_all(looks, expected)
-    is_of_hosts = cause_of(below, first.hosts) is not None or bool(slow_nodes(below, first.hosts))
-    if len(looks) == 1 and (first.needs_second_run or is_of_hosts or reference_of(first, expected).is_short):
-        return first.hosts
-    if is_of_hosts:
-        return ()
-    return tuple(host for host in first.hosts if any(host in pair for pair in below))
-
-
-def _slow_by_chance(looks: Sequence[NetworkMap], expected: float | None) -> float:
-    """Return how many directions would be slow in every look if each look picked as many as it found at random.
-
-    A look at some of the nodes has picked them: it counts as the most careful look at all of them.
-    """
-    counts = [
-        (len(pairs_below(one, reference_of(one, expected))), len(one.hosts) * (len(one.hosts) - 1)) for one in looks
-    ]
-    shares = [found / of for (found, of), one in zip(counts, looks, strict=True) if one.hosts == looks[0].hosts]
-    return counts[0][1] * math.prod(shares) * min(shares) ** (len(looks) - len(shares))
 
 
 def check_fabric(
@@ -145,65 +116,12 @@ def check_fabric(
     expected = expected_bit_s(fabric, stream.layer, stream.message_bytes)
     further = [found for one in again if (found := _stream(_judged_maps(one, None))) is not None]
     findings += judge_rates(fabric, stream, further, expected)
-    return _checked(fabric, nodes, run, maps, stream, expected), tuple(findings)
+    return _checked(fabric, nodes, run, maps, [stream, *further], expected), tuple(findings)
 
 
 def expected_bit_s(fabric: Fabric, layer: Layer, message_bytes: int) -> float | None:
     """Return the payload that the fabric's line rate leaves; None where it has none."""
     return None if fabric.wire is None else fabric.wire.payload_rate_bit_s(layer, message_bytes, fabric.mtu)
-
-
-class PairReference(Model):
-    """What pairs are held against. `level_bit_s` is what the fabric carries, `is_short` that this is far below the expected."""
-
-    bit_s: float
-    level_bit_s: float
-    is_short: bool
-    is_expected: bool
-
-
-def reference_of(stream: NetworkMap, expected: float | None) -> PairReference:
-    """Return what the pairs of a matrix are held against: the expected rate where the fabric carries about that, else its level."""
-    rates = np.array([value for row in stream.matrix for value in row if value is not None], dtype=np.float64)
-    # Of few pairs the best one: half of two pairs may be wrong.
-    level = float(np.max(rates) if not stream.is_judged else np.quantile(rates, UPPER))
-    if expected is not None and level < ABOUT * expected <= float(np.max(rates)) and expected <= ONE_STREAM_BIT_S:
-        level = float(np.max(rates))  # some carry all of it: the others are slow, and the line rate is right
-    is_short = expected is not None and level < ABOUT * expected
-    is_expected = expected is not None and not is_short
-    return PairReference(
-        bit_s=expected if expected is not None and is_expected else level,
-        level_bit_s=level,
-        is_short=is_short,
-        is_expected=is_expected,
-    )
-
-
-def pairs_below(stream: NetworkMap, reference: PairReference) -> dict[Pair, float]:
-    """Return the directions that carry far less than the reference, which nodes among four or more are held against by the map."""
-    if stream.is_judged and not reference.is_expected:
-        return {}
-    return {
-        (stream.hosts[one], stream.hosts[other]): value
-        for one, row in enumerate(stream.matrix)
-        for other, value in enumerate(row)
-        if value is not None and value < ABOUT * reference.bit_s
-    }
-
-
-def slow_in_all(looks: Sequence[NetworkMap], expected: float | None) -> dict[Pair, float]:
-    """Return the directions that are slow in every look that measured them, with their rates in the first.
-
-    A look at some of the nodes is held against what the last one at all of them carried.
-    """
-    reference = reference_of(looks[0], expected)
-    below = pairs_below(looks[0], reference)
-    for one in looks[1:]:
-        if set(one.hosts) == set(looks[0].hosts):
-            reference = reference_of(one, expected)
-        also = pairs_below(one, reference)
-        below = {pair: value for pair, value in below.items() if pair in also or not set(pair) <= set(one.hosts)}
-    return below
 
 
 def judge_rates(
@@ -360,35 +278,6 @@ def _of_pairs(
         left = {pair: value for pair, value in left.items() if pair[0] != one}
 
 
-def cause_of(below: Iterable[Pair], hosts: Sequence[str]) -> tuple[str, str] | None:
-    """Return the node in whose pairs, all of them and no others, the slow ones lie, and what it does; None where there is none.
-
-    Of two nodes none can be named.
-    """
-    slow = set(below)
-    if len(hosts) < 3:
-        return None
-    for one in hosts:
-        sends = {(one, other) for other in hosts if other != one}
-        receives = {(other, one) for other in hosts if other != one}
-        for pairs, what in (
-            (sends | receives, "is slow with all others"),
-            (sends, "sends slowly to all others"),
-            (receives, "receives slowly from all others"),
-        ):
-            if slow == pairs:
-                return one, what
-    return None
-
-
-def slow_nodes(below: Iterable[Pair], hosts: Sequence[str]) -> list[str]:
-    """Return the nodes that are slow in all of their pairs where that explains every slow pair; none where others carry nothing."""
-    slow = set(below)
-    found = [one for one in hosts if all({(one, other), (other, one)} <= slow for other in hosts if other != one)]
-    is_all = all(one in found or other in found for one, other in slow)
-    return found if is_all and len(found) <= len(hosts) - 2 else []
-
-
 def _judged_maps(run: Run, again: Run | None) -> tuple[NetworkMap, ...]:
     return network_maps(run, margin=MARGIN, confirmation=again)
 
@@ -454,15 +343,10 @@ def _checked(
     nodes: Sequence[str],
     run: Run,
     maps: Sequence[NetworkMap],
-    stream: NetworkMap,
+    looks: Sequence[NetworkMap],
     expected: float | None,
 ) -> FabricChecked:
-    rates = {
-        (stream.hosts[one], stream.hosts[other]): value
-        for one, row in enumerate(stream.matrix)
-        for other, value in enumerate(row)
-        if value is not None
-    }
+    rates = best_rates(looks)
     lowest = min(rates, key=lambda pair: rates[pair])
     mpi = next((one for one in maps if one.layer is Layer.MPI and one.metric is Metric.THROUGHPUT), None)
     datagrams = next((one for one in maps if one.layer is Layer.UDP), None)
@@ -470,7 +354,7 @@ def _checked(
         fabric=fabric.name,
         nodes=tuple(nodes),
         pairs=len(rates),
-        layer=stream.layer,
+        layer=looks[0].layer,
         expected_bit_s=expected,
         lowest_bit_s=rates[lowest],
         median_bit_s=float(np.median(list(rates.values()))),

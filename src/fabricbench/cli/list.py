@@ -6,13 +6,12 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
-from textwrap import fill
 from typing import Annotated, Any
 
 import typer
 
 from fabricbench.cli import completion
-from fabricbench.cli.output import check_output, text_width, write_output
+from fabricbench.cli.output import check_output, entry, hanging, write_output
 from fabricbench.model import Layer, Metric, Pattern
 from fabricbench.native import doors
 from fabricbench.pattern_facts import Family, Parameter, Parameters, PatternFacts, chosen_parameters
@@ -190,16 +189,6 @@ def _reasons(pattern: Pattern, layers: Iterable[Layer], parameters: Parameters) 
         if why is not None:
             reasons.setdefault(why.removeprefix(f"{layer} has ").removeprefix(f"{pattern} is "), []).append(layer)
     return reasons.items()
-
-
-def entry(what: str, text: str) -> str:
-    """Return a line of a detail: what is told, and the text about it."""
-    return hanging(f"  {what:11}", text)
-
-
-def hanging(head: str, text: str) -> str:
-    """Return a head with its text, wrapped and hanging below it."""
-    return fill(text, text_width(), initial_indent=head, subsequent_indent=" " * len(head), break_on_hyphens=False)
 
 
 OTHER_TIMES = (

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from textwrap import fill
 from typing import Any
 
-from fabricbench.cli.list import entry, hanging
 from fabricbench.cli.list_keys import keys_of
-from fabricbench.cli.output import text_width
+from fabricbench.cli.output import entry, hanging, text_width
 from fabricbench.configuration import did_you_mean
 from fabricbench.errors import UsageError
 from fabricbench.launch.building import all_builds

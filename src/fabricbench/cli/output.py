@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from enum import StrEnum
 from pathlib import Path
-from textwrap import wrap
+from textwrap import fill, wrap
 from typing import Any, BinaryIO
 
 from fabricbench.errors import UsageError
@@ -294,3 +294,13 @@ def value_text(value: float, metric: Metric, unit: str) -> str:
 def bounded_text(value: str, low: str | None, high: str | None) -> str:
     """Return `value (low to high)`, or the value alone."""
     return value if low is None or high is None else f"{value} ({low} to {high})"
+
+
+def entry(what: str, text: str) -> str:
+    """Return a line of a detail: what is told, and the text about it."""
+    return hanging(f"  {what:11}", text)
+
+
+def hanging(head: str, text: str) -> str:
+    """Return a head with its text, wrapped and hanging below it."""
+    return fill(text, text_width(), initial_indent=head, subsequent_indent=" " * len(head), break_on_hyphens=False)

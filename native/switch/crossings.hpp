@@ -24,7 +24,7 @@ struct FrameCrossing {
 };
 
 /// Whether a frame is one whose stages are measured, and carries something: IPv4 without options, with the time to live
-/// that marks it (staged_time_to_live), and no mere acknowledgement of TCP.
+/// that marks it (transport/internet.hpp), and no mere acknowledgement of TCP.
 inline bool is_measured(const std::uint8_t* frame, std::uint32_t bytes) {
   constexpr std::uint8_t marking_time_to_live = 77;
   constexpr std::uint8_t tcp = 6;

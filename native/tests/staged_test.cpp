@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/loopback.hpp"
+#include "transport/ip.hpp"
 #include "transport/tcp.hpp"
 #include "transport/udp.hpp"
 
@@ -16,6 +17,11 @@ namespace {
 
 constexpr std::size_t staged_trips = 40;
 constexpr std::size_t staged_bytes = 100;
+constexpr std::byte filling{1};
+/// The token of a path lies where its messages begin: raw sockets admit no others.
+constexpr std::uint32_t token_of_filling = 0x01010101;
+constexpr Site first_site{.token = token_of_filling, .is_first = true};
+constexpr Site second_site{.token = token_of_filling};
 
 /// Round trips between two paths, of which the first of each batch of ten is kept on neither side.
 template <class Path>
@@ -34,7 +40,7 @@ std::pair<StageReport, StageReport> ping_pong(Path& first, Path& second) {
       second.settle();
     }
   });
-  const std::vector<std::byte> out(staged_bytes, std::byte{1});
+  const std::vector<std::byte> out(staged_bytes, filling);
   std::vector<std::byte> in(staged_bytes);
   for (std::size_t i = 0; i < staged_trips; ++i) {
     first.settle();
@@ -70,11 +76,12 @@ void expect_in_order(const StageReport& report, bool leads) {
   }
 }
 
-template <template <Receive> class Path, Receive mode>
-void expect_every_boundary() {
+/// `parameters` are the path's own.
+template <template <Receive> class Path, Receive mode, class... Parameters>
+void expect_every_boundary(Parameters... parameters) {
   const Attachment attachment = over_the_loopback();
-  Staged<Path<mode>, mode> first(attachment, Site{.is_first = true});
-  Staged<Path<mode>, mode> second(attachment, Site{});
+  Staged<Path<mode>, mode> first(attachment, first_site, parameters...);
+  Staged<Path<mode>, mode> second(attachment, second_site, parameters...);
   std::jthread accepting([&] { second.meet(first.address()); });
   first.meet(second.address());
   accepting.join();
@@ -89,6 +96,17 @@ void expect_every_boundary() {
 TEST(Staged, DatagramsPassEveryBoundaryInOrder) {
   expect_every_boundary<Udp, Receive::blocking>();
   expect_every_boundary<Udp, Receive::polling>();
+}
+
+/// What needs a right that few have.
+bool may_open(int domain, int protocol) { return Descriptor(::socket(domain, SOCK_RAW, protocol)).get() >= 0; }
+
+TEST(Staged, PacketsOfRawSocketsPassEveryBoundaryInOrder) {
+  if (!may_open(AF_INET, 253)) GTEST_SKIP() << "no raw sockets without CAP_NET_RAW";
+  expect_every_boundary<Ip, Receive::blocking>();
+  expect_every_boundary<Ip, Receive::polling>();
+  if (!over_the_loopback().interface->address_6) GTEST_SKIP() << "the loopback has no IPv6";
+  expect_every_boundary<Ip, Receive::blocking>(AddressFamily::ipv6);
 }
 
 TEST(Staged, MessagesOfAStreamPassEveryBoundaryInOrder) {
@@ -109,7 +127,7 @@ StageReport bursts(First& first, Second& second) {
       second.send(message);
     }
   });
-  const std::vector<std::byte> out(staged_bytes, std::byte{1});
+  const std::vector<std::byte> out(staged_bytes, filling);
   std::vector<std::byte> in(staged_bytes);
   for (std::size_t i = 0; i < staged_trips; ++i) {
     first.settle();
@@ -125,8 +143,8 @@ StageReport bursts(First& first, Second& second) {
 template <template <Receive> class Path>
 void expect_bursts_to_begin_with_their_first_message() {
   const Attachment attachment = over_the_loopback();
-  Staged<Path<Receive::blocking>, Receive::blocking> first(attachment, Site{.is_first = true});
-  Path<Receive::blocking> second(attachment, Site{});
+  Staged<Path<Receive::blocking>, Receive::blocking> first(attachment, first_site);
+  Path<Receive::blocking> second(attachment, second_site);
   std::jthread accepting([&] { second.meet(first.address()); });
   first.meet(second.address());
   accepting.join();
@@ -143,6 +161,7 @@ void expect_bursts_to_begin_with_their_first_message() {
 TEST(Staged, MessagesAtOnceAreToldFromTheCallOfTheFirstToTheArrivalOfTheLast) {
   expect_bursts_to_begin_with_their_first_message<Udp>();
   expect_bursts_to_begin_with_their_first_message<Tcp>();
+  if (may_open(AF_INET, 253)) expect_bursts_to_begin_with_their_first_message<Ip>();
 }
 
 TEST(Staged, ASmallMessageThatIsHeldBackIsReleasedByAnAcknowledgement) {

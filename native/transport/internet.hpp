@@ -51,6 +51,22 @@ inline void tell_of_full_queues(const Descriptor& socket, AddressFamily family) 
   }
 }
 
+/// Time to live of packets whose stages are measured: no other value than the usual 64 in no network's way, and the
+/// lab's emulated switch tells by it which frames to keep a row of (switch/crossings.hpp has the same).
+inline constexpr int staged_time_to_live = 77;
+
+/// What paths over IP are stamped by (transport/staged.hpp).
+struct InternetStamps {
+  static bool is_origin(const cmsghdr& told) {
+    return (told.cmsg_level == IPPROTO_IP && told.cmsg_type == IP_RECVERR) ||
+           (told.cmsg_level == IPPROTO_IPV6 && told.cmsg_type == IPV6_RECVERR);
+  }
+  /// Not on IPv6, whose frames the lab's switch keeps no row of.
+  static void mark(int socket) {
+    setsockopt(socket, IPPROTO_IP, IP_TTL, &staged_time_to_live, sizeof staged_time_to_live);
+  }
+};
+
 /// A device of sockets over the version of IP that a cell asks for.
 template <template <Receive> class PathOf>
 class InternetDevice : public SocketDevice<PathOf> {

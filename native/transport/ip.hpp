@@ -24,6 +24,7 @@ class IpSockets {
         out_(open_raw(domain_of(family), site.is_first ? protocol_forth : protocol_back)),
         in_(open_raw(domain_of(family), site.is_first ? protocol_back : protocol_forth)) {
     admit_nothing(out_);
+    enlarge_receive_buffer(out_);  // the kernel's stamps of what is sent lie in it (transport/staged.hpp)
     bind_to(out_, own_address_);
     tell_of_full_queues(out_, family);
     enlarge_receive_buffer(in_);
@@ -62,6 +63,7 @@ template <Receive mode>
 class Ip {
  public:
   static constexpr Traits traits = datagram_traits;
+  using Stamps = InternetStamps;
 
   Ip(const Attachment& attachment, const Site& site, AddressFamily family = AddressFamily::ipv4)
       : ends_(attachment, site, family),
@@ -80,6 +82,7 @@ class Ip {
 
   int descriptor() const { return in_; }
   int sending_descriptor() const { return out_; }
+  std::size_t header_bytes() const { return header_bytes_; }
   bool has_full_interface() const { return is_full_; }
   GrantedBuffers granted_buffers() const { return fabricbench::granted_buffers(in_, out_); }
 
@@ -150,6 +153,7 @@ struct IpDevice : InternetDevice<Ip> {
   static constexpr Layer layer = Layer::ip;
   static constexpr std::string_view door = "raw";
   static constexpr bool has_flows = true;
+  static constexpr bool has_stages = true;
   using InternetDevice::InternetDevice;
 };
 

@@ -10,11 +10,11 @@
 // After time.h, whose timespec it takes for granted.
 #include <linux/errqueue.h>
 #include <linux/net_tstamp.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
 #include <array>
+#include <concepts>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -32,11 +32,25 @@
 
 namespace fabricbench {
 
-/// Time to live of packets whose stages are measured: no other value than the usual 64 in no network's way, and the
-/// lab's emulated switch tells by it which frames to keep a row of (switch/crossings.hpp has the same).
-inline constexpr int staged_time_to_live = 77;
+/// A path over sockets of a kind says by its type `Stamps` how these tell of the kernel's stamps and mark their
+/// packets.
+///
+/// is_origin() is whether a control message of the error queue says what was stamped (a sock_extended_err). mark() is
+/// called before a cell: the lab's emulated switch keeps a row of the frames of stamped messages
+/// (switch/crossings.hpp).
+template <class Path>
+concept StampedPath = requires(const cmsghdr& told, int socket) {
+  { Path::Stamps::is_origin(told) } -> std::same_as<bool>;
+  Path::Stamps::mark(socket);
+};
 
-template <class Path, Receive mode>
+/// A path whose socket hands up a header of so many bytes before each message.
+template <class Path>
+concept HeadedPath = requires(const Path path) {
+  { path.header_bytes() } -> std::same_as<std::size_t>;
+};
+
+template <StampedPath Path, Receive mode>
 class Staged : public Path {
  public:
   using Path::Path;
@@ -70,7 +84,7 @@ class Staged : public Path {
     refused_.clear();
     watch_ = std::make_unique<SchedulerWatch>();
     others_.emplace();
-    mark_packets();
+    Path::Stamps::mark(this->sending_descriptor());
     stamp(0);  // where it was on before, its numbers would go on
     discard_errors();
     constexpr int usual = SOF_TIMESTAMPING_SOFTWARE | SOF_TIMESTAMPING_RX_SOFTWARE | SOF_TIMESTAMPING_TX_SOFTWARE |
@@ -126,7 +140,7 @@ class Staged : public Path {
     if constexpr (is_stream) {
       std::size_t done = 0;
       do {
-        const ssize_t size = wait_for<mode>(seconds_to_ns(reliable_bound_seconds), "recvmsg(tcp)", [&](int flags) {
+        const ssize_t size = wait_for<mode>(seconds_to_ns(reliable_bound_seconds), "recvmsg(stamped)", [&](int flags) {
           return receive_some(message.subspan(done), flags | MSG_WAITALL);
         });
         if (size <= 0) [[unlikely]] {
@@ -138,28 +152,33 @@ class Staged : public Path {
       } while (done < message.size());
       return true;
     } else {
-      return receive_datagram(Path::traits.smallest_message, [&] {
-        return wait_for<mode>(bound_ns_, "recvmsg(udp)", [&](int flags) { return receive_some(message, flags); });
+      std::size_t smallest = Path::traits.smallest_message;
+      if constexpr (HeadedPath<Path>) smallest += this->header_bytes();
+      return receive_datagram(smallest, [&] {
+        return wait_for<mode>(bound_ns_, "recvmsg(stamped)", [&](int flags) { return receive_some(message, flags); });
       });
     }
   }
 
+  /// Whatever its socket hands up before the message goes into a place apart. That the message begins behind it, the
+  /// socket's filter has seen: the path's token lies there.
   ssize_t receive_some(std::span<std::byte> message, int flags) {
-    part_ = {message.data(), message.size()};
-    header_.msg_iov = &part_;
-    header_.msg_iovlen = 1;
+    if constexpr (HeadedPath<Path>) parts_[0] = {apart_.data(), this->header_bytes()};
+    parts_[1] = {message.data(), message.size()};
+    header_.msg_iov = &parts_[HeadedPath<Path> ? 0 : 1];
+    header_.msg_iovlen = HeadedPath<Path> ? 2 : 1;
     header_.msg_control = control_.data();
     header_.msg_controllen = control_.size();
     return recvmsg(this->descriptor(), &header_, flags);
   }
 
+  /// A path may send by another socket than it receives by.
   bool stamp(int flags) {
-    return setsockopt(this->descriptor(), SOL_SOCKET, SO_TIMESTAMPING, &flags, sizeof flags) == 0;
-  }
-
-  /// Not on IPv6, whose frames the lab's switch keeps no row of.
-  void mark_packets() {
-    setsockopt(this->descriptor(), IPPROTO_IP, IP_TTL, &staged_time_to_live, sizeof staged_time_to_live);
+    const auto stamp_by = [&](int socket) {
+      return setsockopt(socket, SOL_SOCKET, SO_TIMESTAMPING, &flags, sizeof flags) == 0;
+    };
+    const int sending = this->sending_descriptor();
+    return stamp_by(sending) && (sending == this->descriptor() || stamp_by(this->descriptor()));
   }
 
   void discard_errors() {
@@ -169,7 +188,7 @@ class Staged : public Path {
       header = {};
       header.msg_control = scrap.data();
       header.msg_controllen = scrap.size();
-    } while (recvmsg(this->descriptor(), &header, MSG_ERRQUEUE | MSG_DONTWAIT) >= 0);
+    } while (recvmsg(this->sending_descriptor(), &header, MSG_ERRQUEUE | MSG_DONTWAIT) >= 0);
   }
 
   /// One stamp of what was sent; whether there was any.
@@ -178,13 +197,11 @@ class Staged : public Path {
     msghdr header{};
     header.msg_control = control.data();
     header.msg_controllen = control.size();
-    if (recvmsg(this->descriptor(), &header, MSG_ERRQUEUE | MSG_DONTWAIT) < 0) return false;
+    if (recvmsg(this->sending_descriptor(), &header, MSG_ERRQUEUE | MSG_DONTWAIT) < 0) return false;
     const auto time_ns = software_stamp_ns(header);
     if (!time_ns) return true;
     for (cmsghdr* each = CMSG_FIRSTHDR(&header); each != nullptr; each = CMSG_NXTHDR(&header, each)) {
-      const bool is_error = (each->cmsg_level == IPPROTO_IP && each->cmsg_type == IP_RECVERR) ||
-                            (each->cmsg_level == IPPROTO_IPV6 && each->cmsg_type == IPV6_RECVERR);
-      if (!is_error) continue;
+      if (!Path::Stamps::is_origin(*each)) continue;
       sock_extended_err error{};
       std::memcpy(&error, CMSG_DATA(each), sizeof error);
       if (error.ee_origin == SO_EE_ORIGIN_TIMESTAMPING) note_sent(error.ee_info, error.ee_data, *time_ns);
@@ -229,7 +246,8 @@ class Staged : public Path {
   std::map<std::string, std::string> refused_;
   std::unique_ptr<SchedulerWatch> watch_;
   std::optional<OtherProcesses> others_;
-  iovec part_{};
+  std::array<iovec, 2> parts_{};       // where something received goes: what lies before the message, the message
+  std::array<std::byte, 60> apart_{};  // the longest header of IPv4
   msghdr header_{};
   alignas(cmsghdr) std::array<std::byte, 256> control_{};
 };

@@ -147,6 +147,7 @@ class Tcp {
  public:
   static constexpr Traits traits{
       .is_reliable = true, .is_ordered = true, .framing = Framing::stream, .smallest_message = 1};
+  using Stamps = InternetStamps;
 
   Tcp(const Attachment& attachment, const Site& site, AddressFamily family = AddressFamily::ipv4,
       words::Nodelay nodelay = words::Nodelay::on)

@@ -40,6 +40,7 @@ template <Receive mode>
 class Udp {
  public:
   static constexpr Traits traits = datagram_traits;
+  using Stamps = InternetStamps;
 
   Udp(const Attachment& attachment, const Site&, AddressFamily family = AddressFamily::ipv4)
       : ends_(attachment, family), socket_(ends_.socket().get()) {}

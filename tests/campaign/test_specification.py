@@ -297,7 +297,7 @@ def test_prices_in_two_currencies_are_refused_before_anything_runs():
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        ({"layers": ["udp", "mpi"]}, "stages: found layers mpi, needed udp or tcp; leave the others out"),
+        ({"layers": ["udp", "mpi"]}, "stages: found layers mpi, needed ip, udp or tcp; leave the others out"),
         ({"pattern": "stream"}, "stages: found pattern stream, needed pingpong, paced or burst"),
         ({"congestor": {"pattern": "incast", "message_bytes": 64}}, "stages: found a congestor"),
         ({"parameters": {"round_trips": 8}}, "stages: found round_trips, needed one at a time"),

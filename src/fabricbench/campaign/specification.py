@@ -295,7 +295,7 @@ def _check_stages(experiment: Experiment) -> None:
     others = [layer for layer in experiment.layers if layer not in STAGED_LAYERS]
     if others:
         raise ValueError(
-            f"stages: found layers {', '.join(others)}, needed {' or '.join(STAGED_LAYERS)}; leave the others out"
+            f"stages: found layers {', '.join(others)}, needed {enumeration(STAGED_LAYERS, 'or')}; leave the others out"
         )
     if experiment.pattern not in STAGED_PATTERNS:
         raise ValueError(f"stages: found pattern {experiment.pattern}, needed {enumeration(STAGED_PATTERNS, 'or')}")

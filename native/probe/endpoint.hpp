@@ -61,6 +61,11 @@ class PreparedGroup final : public Prepared {
                 "stages are measured of pingpong, paced and burst, found " + std::string(name_of(pattern)));
 }
 
+[[noreturn]] inline void refuse_staged(std::string_view door) {
+  throw Failure(FailureCode::unsupported, "stages are not measured through door " + std::string(door) +
+                                              ": leave `door` out, which takes the layer's usual one, or `stages`");
+}
+
 /// The listed pattern of that name, over a transport.
 template <class T, class... Each>
 std::unique_ptr<Prepared> prepare_listed(PatternList<Each...>, Pattern pattern, bool is_counter_clock, T& transport,
@@ -106,6 +111,7 @@ class EndpointOver final : public Endpoint {
   template <class Open>
   EndpointOver(Open open, const Site& site) : path_(open()) {
     token = site.token;
+    if constexpr (requires { T::first_number; }) sequence = T::first_number;
   }
 
   std::string address() const override { return path_.address(); }
@@ -256,8 +262,12 @@ class DeviceOver final : public OpenDevice {
     if constexpr (way + 1 < D::receives.size()) {
       if (receive != mode) return open_path<way + 1>(site, probe, receive);
     }
-    if constexpr (OpensStaged<D, mode>) {
-      if (word_parameter<words::Stages>(probe, "stages") != words::Stages::none) return open_staged<mode>(site, probe);
+    if (word_parameter<words::Stages>(probe, "stages") != words::Stages::none) {
+      if constexpr (OpensStaged<D, mode>) {
+        return open_staged<mode>(site, probe);
+      } else {
+        refuse_staged(D::door);
+      }
     }
     const auto open = [&] {
       if constexpr (TakesParameters<D, mode>) {

@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <thread>
 #include <vector>
 
 #include "tests/loopback.hpp"
+#include "transport/frame.hpp"
 #include "transport/ip.hpp"
 #include "transport/tcp.hpp"
 #include "transport/udp.hpp"
@@ -22,6 +24,22 @@ constexpr std::byte filling{1};
 constexpr std::uint32_t token_of_filling = 0x01010101;
 constexpr Site first_site{.token = token_of_filling, .is_first = true};
 constexpr Site second_site{.token = token_of_filling};
+
+/// The kernel begins to stamp what arrives some time after the first socket has asked for it, and stops with the last:
+/// one of its own asks during all tests.
+class StagedPaths : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    asking = open_socket(AF_INET, SOCK_DGRAM, 0, "SOCK_DGRAM");
+    constexpr int stamps = SOF_TIMESTAMPING_SOFTWARE | SOF_TIMESTAMPING_RX_SOFTWARE;
+    set_option(asking, SOL_SOCKET, SO_TIMESTAMPING, stamps, "SO_TIMESTAMPING");
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  static void TearDownTestSuite() { asking = {}; }
+
+ private:
+  static inline Descriptor asking;
+};
 
 /// Round trips between two paths, of which the first of each batch of ten is kept on neither side.
 template <class Path>
@@ -93,7 +111,7 @@ void expect_every_boundary(Parameters... parameters) {
   }
 }
 
-TEST(Staged, DatagramsPassEveryBoundaryInOrder) {
+TEST_F(StagedPaths, DatagramsPassEveryBoundaryInOrder) {
   expect_every_boundary<Udp, Receive::blocking>();
   expect_every_boundary<Udp, Receive::polling>();
 }
@@ -101,7 +119,7 @@ TEST(Staged, DatagramsPassEveryBoundaryInOrder) {
 /// What needs a right that few have.
 bool may_open(int domain, int protocol) { return Descriptor(::socket(domain, SOCK_RAW, protocol)).get() >= 0; }
 
-TEST(Staged, PacketsOfRawSocketsPassEveryBoundaryInOrder) {
+TEST_F(StagedPaths, PacketsOfRawSocketsPassEveryBoundaryInOrder) {
   if (!may_open(AF_INET, 253)) GTEST_SKIP() << "no raw sockets without CAP_NET_RAW";
   expect_every_boundary<Ip, Receive::blocking>();
   expect_every_boundary<Ip, Receive::polling>();
@@ -109,7 +127,13 @@ TEST(Staged, PacketsOfRawSocketsPassEveryBoundaryInOrder) {
   expect_every_boundary<Ip, Receive::blocking>(AddressFamily::ipv6);
 }
 
-TEST(Staged, MessagesOfAStreamPassEveryBoundaryInOrder) {
+TEST_F(StagedPaths, FramesPassEveryBoundaryInOrder) {
+  if (!may_open(AF_PACKET, 0)) GTEST_SKIP() << "no packet sockets without CAP_NET_RAW";
+  expect_every_boundary<Frame, Receive::blocking>();
+  expect_every_boundary<Frame, Receive::polling>();
+}
+
+TEST_F(StagedPaths, MessagesOfAStreamPassEveryBoundaryInOrder) {
   expect_every_boundary<Tcp, Receive::blocking>();
   expect_every_boundary<Tcp, Receive::polling>();
 }
@@ -158,13 +182,22 @@ void expect_bursts_to_begin_with_their_first_message() {
   }
 }
 
-TEST(Staged, MessagesAtOnceAreToldFromTheCallOfTheFirstToTheArrivalOfTheLast) {
+TEST_F(StagedPaths, MessagesAtOnceAreToldFromTheCallOfTheFirstToTheArrivalOfTheLast) {
   expect_bursts_to_begin_with_their_first_message<Udp>();
   expect_bursts_to_begin_with_their_first_message<Tcp>();
-  if (may_open(AF_INET, 253)) expect_bursts_to_begin_with_their_first_message<Ip>();
 }
 
-TEST(Staged, ASmallMessageThatIsHeldBackIsReleasedByAnAcknowledgement) {
+TEST_F(StagedPaths, PacketsAtOnceAreToldLikewise) {
+  if (!may_open(AF_INET, 253)) GTEST_SKIP() << "no raw sockets without CAP_NET_RAW";
+  expect_bursts_to_begin_with_their_first_message<Ip>();
+}
+
+TEST_F(StagedPaths, FramesAtOnceAreToldLikewise) {
+  if (!may_open(AF_PACKET, 0)) GTEST_SKIP() << "no packet sockets without CAP_NET_RAW";
+  expect_bursts_to_begin_with_their_first_message<Frame>();
+}
+
+TEST_F(StagedPaths, ASmallMessageThatIsHeldBackIsReleasedByAnAcknowledgement) {
   const Attachment attachment = over_the_loopback();
   using Held = Staged<Tcp<Receive::blocking>, Receive::blocking>;
   Held first(attachment, Site{.is_first = true}, AddressFamily::ipv4, words::Nodelay::off);
@@ -182,7 +215,7 @@ TEST(Staged, ASmallMessageThatIsHeldBackIsReleasedByAnAcknowledgement) {
   EXPECT_GT(std::ranges::count_if(report.messages, is_released), static_cast<std::ptrdiff_t>(staged_trips / 4));
 }
 
-TEST(Staged, WhatFindsNoRoomIsLeftOut) {
+TEST_F(StagedPaths, WhatFindsNoRoomIsLeftOut) {
   const Attachment attachment = over_the_loopback();
   Staged<Udp<Receive::blocking>, Receive::blocking> path(attachment, Site{});
   path.begin_stages(1);

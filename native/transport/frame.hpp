@@ -12,6 +12,7 @@
 
 #include "base/socket.hpp"
 #include "transport/device.hpp"
+#include "transport/staged.hpp"
 #include "transport/transport.hpp"
 #include "transport/waiting.hpp"
 
@@ -84,10 +85,21 @@ class FrameSocket {
   Descriptor socket_;
 };
 
+/// What paths of frames are stamped by (transport/staged.hpp).
+struct FrameStamps {
+  /// The upper bit is the mark: a frame has no place for one but its message. Other paths have it after 2^31 messages.
+  static constexpr std::uint32_t first_number = 1U << 31U;
+  static bool is_origin(const cmsghdr& told) {
+    return told.cmsg_level == SOL_PACKET && told.cmsg_type == PACKET_TX_TIMESTAMP;
+  }
+  static void mark(int) {}
+};
+
 template <Receive mode>
 class Frame {
  public:
   static constexpr Traits traits = datagram_traits;
+  using Stamps = FrameStamps;
 
   Frame(const Attachment& attachment, const Site& site) : ends_(attachment, site), socket_(ends_.socket().get()) {}
   std::size_t largest_message() const { return ends_.mtu(); }
@@ -139,7 +151,12 @@ struct FrameDevice : SocketDevice<Frame> {
   static constexpr Layer layer = Layer::frame;
   static constexpr std::string_view door = "packet";
   static constexpr bool has_flows = true;
+  static constexpr bool has_stages = true;
   using SocketDevice::SocketDevice;
+  template <Receive way>
+  Staged<Frame<way>, way> open_staged(const Site& site, const PlanProbe&) const {
+    return {attachment(), site};
+  }
 };
 
 static_assert(Device<FrameDevice>);

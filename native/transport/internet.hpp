@@ -51,12 +51,12 @@ inline void tell_of_full_queues(const Descriptor& socket, AddressFamily family) 
   }
 }
 
-/// Time to live of packets whose stages are measured: no other value than the usual 64 in no network's way, and the
-/// lab's emulated switch tells by it which frames to keep a row of (switch/crossings.hpp has the same).
+/// Time to live of packets whose stages are measured: another value than the usual 64, in no network's way.
 inline constexpr int staged_time_to_live = 77;
 
 /// What paths over IP are stamped by (transport/staged.hpp).
 struct InternetStamps {
+  static constexpr std::uint32_t first_number = 1;  // as on any path
   static bool is_origin(const cmsghdr& told) {
     return (told.cmsg_level == IPPROTO_IP && told.cmsg_type == IP_RECVERR) ||
            (told.cmsg_level == IPPROTO_IPV6 && told.cmsg_type == IPV6_RECVERR);

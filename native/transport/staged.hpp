@@ -15,6 +15,7 @@
 
 #include <array>
 #include <concepts>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -35,12 +36,13 @@ namespace fabricbench {
 /// A path over sockets of a kind says by its type `Stamps` how these tell of the kernel's stamps and mark their
 /// packets.
 ///
-/// is_origin() is whether a control message of the error queue says what was stamped (a sock_extended_err). mark() is
-/// called before a cell: the lab's emulated switch keeps a row of the frames of stamped messages
-/// (switch/crossings.hpp).
+/// is_origin() is whether a control message of the error queue says what was stamped (a sock_extended_err). The lab's
+/// emulated switch keeps a row of the frames of stamped messages, which it knows by a mark (switch/crossings.hpp has
+/// the same): mark() sets it on a socket before a cell, or it is in the number that the first message has.
 template <class Path>
 concept StampedPath = requires(const cmsghdr& told, int socket) {
   { Path::Stamps::is_origin(told) } -> std::same_as<bool>;
+  { Path::Stamps::first_number } -> std::convertible_to<std::uint32_t>;
   Path::Stamps::mark(socket);
 };
 
@@ -54,6 +56,7 @@ template <StampedPath Path, Receive mode>
 class Staged : public Path {
  public:
   using Path::Path;
+  static constexpr std::uint32_t first_number = Path::Stamps::first_number;
 
   void set_bound(double seconds) {
     Path::set_bound(seconds);

@@ -250,6 +250,7 @@ _STAGES = Parameter(
 )
 
 LAYER_PARAMETERS: dict[Layer, dict[str, Parameter]] = {
+    Layer.FRAME: {STAGES: _STAGES},
     Layer.IP: {"address_family": ADDRESS_FAMILY, STAGES: _STAGES},
     Layer.UDP: {"address_family": ADDRESS_FAMILY, STAGES: _STAGES},
     Layer.TCP: {"address_family": ADDRESS_FAMILY, "nodelay": NODELAY, STAGES: _STAGES},

@@ -221,8 +221,8 @@ def test_a_longer_schedule_and_more_ranks_take_longer():
 
 
 def test_stages_are_measured_in_a_cell_of_its_own_beside_each():
-    plan = cells(2, layers=["udp", "ip", "tcp"], message_bytes=[64, 8192], stages=True, maximum_samples=50_000)
-    assert [cell.probe.is_stamped for cell in plan.cells] == [False, True] * 6
+    plan = cells(2, layers=["udp", "frame", "ip", "tcp"], message_bytes=[64, 1024], stages=True, maximum_samples=50_000)
+    assert [cell.probe.is_stamped for cell in plan.cells] == [False, True] * 8
     plain, stamped = (cell.probe for cell in plan.cells[:2])
     assert plain == cells(2, layers=["udp"], maximum_samples=50_000).cells[0].probe
     assert stamped.parameters == {"stages": "user"}

@@ -297,9 +297,13 @@ def test_prices_in_two_currencies_are_refused_before_anything_runs():
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        ({"layers": ["udp", "mpi"]}, "stages: found layers mpi, needed ip, udp or tcp; leave the others out"),
+        ({"layers": ["udp", "mpi"]}, "stages: found layers mpi, needed frame, ip, udp or tcp; leave the others out"),
         ({"pattern": "stream"}, "stages: found pattern stream, needed pingpong, paced or burst"),
         ({"congestor": {"pattern": "incast", "message_bytes": 64}}, "stages: found a congestor"),
+        (
+            {"layers": ["frame"], "parameters": {"door": ["packet", "ring"]}},
+            "stages: found door ring into layer frame, needed packet, whose messages alone are stamped; leave door out",
+        ),
         ({"parameters": {"round_trips": 8}}, "stages: found round_trips, needed one at a time"),
         ({"parameters": {"stages": "user"}}, "stages is no parameter to choose; write `stages = true`"),
     ],

@@ -21,7 +21,7 @@ from fabricbench.launch.mpi import find_starter
 from fabricbench.launch.starting import yield_library
 from fabricbench.launch.watch import run_watched
 from fabricbench.native import doors, native_file
-from fabricbench.record.lines import LINE_ADAPTER, FailureCode
+from fabricbench.record.lines import LINE_ADAPTER, FailureCode, Stages
 from support.measurer import Outcome, plan_of
 
 DOORS = ("packet", "ring", "xdp", "xdp-native")
@@ -121,6 +121,25 @@ def test_without_the_right_to_load_a_program_its_doors_say_so_and_the_others_are
             continue
         assert outcome.failed(number).code is FailureCode.PERMISSION
         assert "needs CAP_NET_ADMIN, CAP_BPF and CAP_NET_RAW" in outcome.failed(number).reason
+
+
+@pytest.mark.mpi
+def test_stages_are_measured_through_the_usual_door_alone(probe: Callable):
+    def stamped(door: str, pattern: str = "pingpong") -> dict[str, Any]:
+        return {**cell(door), "pattern": pattern, "parameters": {"door": door, "stages": "user"}}
+
+    patterns = ("pingpong", "paced", "burst")
+    outcome = probe([*(stamped("packet", one) for one in patterns), stamped("ring")], prefix=IN_USER_NAMESPACE)
+    for number in range(len(patterns)):
+        sides = [line for line in outcome.lines if isinstance(line, Stages) and line.cell == number]
+        assert sorted(one.leads for one in sides) == [False, True]
+        for one in sides:
+            assert min(one.number) >= 2**31  # by which a lab's switch knows their frames
+            for boundary in (one.scheduled_ns, one.departed_ns, one.arrived_ns):
+                assert sum(each is None for each in boundary) <= 0.05 * len(one.number)
+    failed = outcome.failed(len(patterns))
+    assert failed.code is FailureCode.UNSUPPORTED
+    assert "stages are not measured through door ring: leave `door` out" in failed.reason
 
 
 @pytest.mark.mpi

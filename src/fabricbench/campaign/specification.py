@@ -283,6 +283,9 @@ class Experiment(Model):
 STAGED_LAYERS = tuple(layer for layer, known in LAYER_PARAMETERS.items() if STAGES in known)
 """The layers whose paths note the stages of their messages."""
 
+STAGED_DOORS = {Layer.FRAME: "packet"}
+"""Of layers with several doors the one whose messages are stamped, which a cell gets unasked."""
+
 STAGED_PATTERNS = (Pattern.PINGPONG, Pattern.PACED, Pattern.BURST)
 """Those with one message under way at a time, or several at once that one answer ends."""
 
@@ -299,6 +302,13 @@ def _check_stages(experiment: Experiment) -> None:
         )
     if experiment.pattern not in STAGED_PATTERNS:
         raise ValueError(f"stages: found pattern {experiment.pattern}, needed {enumeration(STAGED_PATTERNS, 'or')}")
+    for layer in experiment.layers:
+        for door in as_list(experiment.parameters.get("door", ())):
+            if (staged := STAGED_DOORS.get(layer, door)) != door:
+                raise ValueError(
+                    f"stages: found door {door} into layer {layer}, needed {staged}, whose messages alone are stamped; "
+                    "leave door out"
+                )
     if experiment.congestor is not None:
         raise ValueError(
             "stages: found a congestor, whose frames would be taken for the cell's; leave one of the two out"

@@ -1,12 +1,13 @@
 // A row for each frame whose stages are measured (transport/staged.hpp): when it arrived, what its links alone would
-// take, when it was due and when it left. Whoever measures marks its packets by their time to live, so that nobody has
-// to tell the switch when a cell begins or ends, and other traffic costs it a look at two fields. The forwarding thread
-// adds, the status thread takes: a ring with one writer and one reader.
+// take, when it was due and when it left. Whoever measures marks its packets, so that nobody has to tell the switch
+// when a cell begins or ends, and other traffic costs it a look at two fields. The forwarding thread adds, the status
+// thread takes: a ring with one writer and one reader.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <vector>
 
@@ -23,18 +24,40 @@ struct FrameCrossing {
   std::int64_t sent_ns;
 };
 
-/// Whether a frame is one whose stages are measured, and carries something: IPv4 without options, with the time to live
-/// that marks it (transport/internet.hpp), and no mere acknowledgement of TCP.
-inline bool is_measured(const std::uint8_t* frame, std::uint32_t bytes) {
+/// The same of a packet of IPv4 without options in a frame: by the time to live that marks it
+/// (transport/internet.hpp), and no mere acknowledgement of TCP.
+inline bool is_measured_packet(const std::uint8_t* frame, std::uint32_t bytes) {
   constexpr std::uint8_t marking_time_to_live = 77;
   constexpr std::uint8_t tcp = 6;
-  constexpr std::uint32_t ethernet_bytes = 14;
-  constexpr std::uint32_t ip_bytes = 20;
-  if (bytes < ethernet_bytes + ip_bytes || frame[12] != 0x08 || frame[13] != 0 || frame[14] != 0x45) return false;
-  if (frame[22] != marking_time_to_live) return false;
+  constexpr std::uint32_t headers_bytes = 14 + 20;
+  if (bytes < headers_bytes || frame[14] != 0x45 || frame[22] != marking_time_to_live) return false;
   if (frame[23] != tcp) return true;
   const std::optional<TcpSegment> segment = tcp_segment(frame, bytes);
   return segment && segment->payload_bytes > 0;
+}
+
+/// The same of a frame of layer frame: by the number of its message (transport/frame.hpp), which lies behind the token
+/// as the machine stores it, whose processor forwards as well.
+inline bool is_measured_message(const std::uint8_t* frame, std::uint32_t bytes) {
+  constexpr std::uint32_t number_at = 14 + 4;
+  constexpr std::uint32_t marking_bit = 1U << 31U;
+  std::uint32_t number = 0;
+  if (bytes < number_at + sizeof number) return false;
+  std::memcpy(&number, frame + number_at, sizeof number);
+  return (number & marking_bit) != 0;
+}
+
+/// Whether a frame is one whose stages are measured, and carries something.
+inline bool is_measured(const std::uint8_t* frame, std::uint32_t bytes) {
+  constexpr std::uint32_t ethernet_bytes = 14;
+  constexpr unsigned ipv4 = 0x0800;
+  constexpr unsigned local_experimental_1 = 0x88b5;
+  constexpr unsigned local_experimental_2 = 0x88b6;
+  if (bytes < ethernet_bytes) return false;
+  const unsigned type = static_cast<unsigned>(frame[12]) << 8U | frame[13];
+  if (type == ipv4) return is_measured_packet(frame, bytes);
+  const bool is_of_layer_frame = type == local_experimental_1 || type == local_experimental_2;
+  return is_of_layer_frame && is_measured_message(frame, bytes);
 }
 
 class CrossingSeries {

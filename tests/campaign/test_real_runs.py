@@ -97,20 +97,23 @@ def test_the_stages_of_round_trips_in_a_lab_add_up_to_them(tmp_path: Path):
     if lab_support().mode == "none":
         pytest.skip(f"no lab can be had here: {lab_support().reason}")
     experiment = Experiment(
-        layers=(Layer.UDP, Layer.TCP),
+        layers=(Layer.IP, Layer.UDP, Layer.TCP),
         pattern=Pattern.PINGPONG,
         message_bytes=(64, 8192),
         stages=True,
         maximum_seconds=0.1,
         minimum_samples=20,
     )
+    of_frames = experiment.model_copy(update={"layers": (Layer.FRAME,), "message_bytes": (64, 1500)})
     fabrics = tuple(parse_fabrics("near=gigabit-ethernet:mtu=1500,far=gigabit-ethernet:mtu=1500,latency=203us"))
     run, _ = measure(
-        tmp_path / "run", Campaign(name="tiny", blocks=2, experiments=(experiment,)), OwnLab(nodes=2, fabrics=fabrics)
+        tmp_path / "run",
+        Campaign(name="tiny", blocks=2, experiments=(experiment, of_frames)),
+        OwnLab(nodes=2, fabrics=fabrics),
     )
     findings = analyse([run])
     cells = rows_of(findings, "stage-cells", StagedCell)
-    assert len(cells) == 2 * 4
+    assert len(cells) == 2 * 8
     for cell in cells:
         assert cell.has_switch
         assert not cell.refused
@@ -122,7 +125,7 @@ def test_the_stages_of_round_trips_in_a_lab_add_up_to_them(tmp_path: Path):
         if row.parts == (Stage.SWITCH,):
             sign = 1.0 if row.fabric_b == "far" else -1.0
             assert sign * row.difference.value == pytest.approx(400_000, rel=0.05)
-    assert sum(row.parts == (Stage.SWITCH,) for row in differences) == 4
+    assert sum(row.parts == (Stage.SWITCH,) for row in differences) == 8
 
 
 @pytest.mark.mpi

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstring>
 #include <vector>
 
 namespace fabricbench::emulated_switch {
@@ -24,6 +25,16 @@ std::vector<std::uint8_t> frame_of(std::uint8_t protocol, std::uint16_t total, s
   return frame;
 }
 
+/// A frame of our own type with a token and the number of its message.
+std::vector<std::uint8_t> message_of(std::uint8_t type, std::uint32_t number, std::size_t bytes = 14 + 8) {
+  std::vector<std::uint8_t> frame(14 + 8, 0xff);
+  frame[12] = 0x88;
+  frame[13] = type;
+  std::memcpy(&frame[18], &number, sizeof number);
+  frame.resize(bytes);
+  return frame;
+}
+
 bool measured(const std::vector<std::uint8_t>& frame) {
   return is_measured(frame.data(), static_cast<std::uint32_t>(frame.size()));
 }
@@ -31,6 +42,19 @@ bool measured(const std::vector<std::uint8_t>& frame) {
 TEST(Crossings, FramesThatAreMarkedAndCarrySomethingAreMeasured) {
   EXPECT_TRUE(measured(frame_of(kUdp, 28 + 64)));
   EXPECT_TRUE(measured(frame_of(kTcp, 52 + 1)));
+}
+
+TEST(Crossings, FramesOfLayerFrameAreMeasuredWhoseMessagesHaveAMarkedNumber) {
+  constexpr std::uint32_t marked = 1U << 31U;
+  for (const std::uint8_t type : {std::uint8_t{0xb5}, std::uint8_t{0xb6}}) {
+    EXPECT_TRUE(measured(message_of(type, marked)));
+    EXPECT_TRUE(measured(message_of(type, marked + 70'000, 1514)));
+    EXPECT_FALSE(measured(message_of(type, marked - 1)));
+    EXPECT_FALSE(measured(message_of(type, 1, 1514)));
+  }
+  EXPECT_FALSE(measured(message_of(0xb7, marked)));
+  const std::vector<std::uint8_t> whole = message_of(0xb5, marked);
+  for (const std::uint32_t bytes : {0U, 13U, 14U, 21U}) EXPECT_FALSE(is_measured(whole.data(), bytes)) << bytes;
 }
 
 TEST(Crossings, OtherTrafficAndMereAcknowledgementsAreNot) {

@@ -1,22 +1,23 @@
 """Are stages what they are said to be? Measures how many messages are complete, what stamping takes, and where planted delays show.
 
-    python benchmarks/stages.py [--blocks 6] [--delay 20us]
+    python benchmarks/stages.py [--blocks 6] [--delay 20us] [--layers frame ip udp tcp]
 
 Runs in a lab of its own and prints Markdown tables; docs/stages.md has what came out, and how. Delays are planted in an
 application and before the call that sends, for every second message (by a preloaded library that takes its time), and in the
-switch (a fabric whose switch takes longer to forward, launch by launch).
+switch (a fabric whose switch takes longer to forward, launch by launch); not over tcp, whose messages have no number.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import platform
 import shutil
 import statistics
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -44,6 +45,7 @@ from fabricbench.report.words import cell_words
 
 FABRIC = "gigabit-ethernet:mtu=1500"
 SIZES = (64, 1024, 8192)
+FRAME_SIZES = (64, 1024)
 COMPLETE, WITHIN, COST_NS, PLACED = 0.999, 0.998, 1_500.0, 0.95
 """What must hold: of all messages, of the complete ones, of a round trip of 64 B over udp, and of the trials of a planted delay."""
 MESSAGES_OF_A_TRIAL = 40
@@ -60,7 +62,7 @@ PLANT = r"""
 #include <time.h>
 #include <unistd.h>
 // Takes its time for every second message, where PLANT says: after the stamp that ends the receiving of a message, or before
-// the call that sends one. Datagrams have their number behind the token.
+// the call that sends one. Datagrams have their number behind the token; a raw socket's header is received in a place apart.
 static __thread int has_received;
 static long now(void) {
   struct timespec t;
@@ -82,7 +84,7 @@ static int is_stamped(int s) {
 static int is_planted(const void* message) { unsigned number; memcpy(&number, (const char*)message + 4, 4); return number % 2; }
 ssize_t recvmsg(int s, struct msghdr* m, int f) {
   const ssize_t r = syscall(SYS_recvmsg, s, m, f);
-  if (r >= 8 && !(f & MSG_ERRQUEUE) && is_stamped(s)) has_received = is_planted(m->msg_iov->iov_base);
+  if (r >= 8 && !(f & MSG_ERRQUEUE) && is_stamped(s)) has_received = is_planted(m->msg_iov[m->msg_iovlen - 1].iov_base);
   return r;
 }
 int clock_gettime(clockid_t c, struct timespec* t) {
@@ -98,9 +100,9 @@ ssize_t send(int s, const void* b, size_t n, int f) { return sendto(s, b, n, f, 
 """
 
 
-def campaign(layers: tuple[Layer, ...], sizes: tuple[int, ...], receives: tuple[Receive, ...], blocks: int) -> Campaign:
-    experiment = Experiment(
-        layers=layers,
+def experiment(layer: Layer, sizes: tuple[int, ...], receives: tuple[Receive, ...]) -> Experiment:
+    return Experiment(
+        layers=(layer,),
         pattern=Pattern.PINGPONG,
         message_bytes=sizes,
         receive=receives,
@@ -109,7 +111,10 @@ def campaign(layers: tuple[Layer, ...], sizes: tuple[int, ...], receives: tuple[
         maximum_seconds=0.4,
         warmup_samples=20,
     )
-    return Campaign(name="stages", blocks=blocks, experiments=(experiment,))
+
+
+def campaign(*experiments: Experiment, blocks: int) -> Campaign:
+    return Campaign(name="stages", blocks=blocks, experiments=experiments)
 
 
 def measure(folder: Path, asked: Campaign, fabrics: str, seed: int = 1) -> Findings:
@@ -220,12 +225,14 @@ def tell_of_messages(findings: Findings) -> bool:
     return holds
 
 
-def tell_of_plants(folder: Path, blocks: int, delay_ns: int) -> bool:
-    print("\n| planted in a round trip | trials | placed right | found, us (median) |\n| --- | --- | --- | --- |")
-    asked = campaign((Layer.UDP,), (64,), (Receive.BLOCKING,), blocks)
+def tell_of_plants(folder: Path, layers: Iterable[Layer], blocks: int, delay_ns: int) -> bool:
+    print(
+        "\n| layer, planted in a round trip | trials | placed right | found, us (median) |\n| --- | --- | --- | --- |"
+    )
     holds = True
-    for where, stage in {**PLANTED, "switch": Stage.SWITCH}.items():
-        here = folder / where
+    for layer, (where, stage) in itertools.product(layers, {**PLANTED, "switch": Stage.SWITCH}.items()):
+        asked = campaign(experiment(layer, SIZES[:1], (Receive.BLOCKING,)), blocks=blocks)
+        here = folder / f"{layer}-{where}"
         if where == "switch":
             measure(here, asked, f"a={FABRIC},latency=1us,b={FABRIC},latency={1000 + delay_ns}ns")
             found = list(switch_trials(here))
@@ -234,11 +241,14 @@ def tell_of_plants(folder: Path, blocks: int, delay_ns: int) -> bool:
                 measure(here, asked, FABRIC)
             found = list(trials_of(here))
         right = sum(name is stage for name, _ in found)
-        holds &= right >= PLACED * len(found)
+        holds &= bool(found) and right >= PLACED * len(found)
         # The peer alone keeps a message before it answers; a call and a switch are passed on both ways.
         both = delay_ns if where == "application" else 2 * delay_ns
-        size = statistics.median(grew[stage] for _, grew in found) / 1e3
-        print(f"| {both / 1e3:g} us in {where} (stage {stage}) | {len(found)} | {right} | {size:.2f} |", flush=True)
+        size = statistics.median(grew[stage] for _, grew in found) / 1e3 if found else float("nan")
+        print(
+            f"| {layer}: {both / 1e3:g} us in {where} (stage {stage}) | {len(found)} | {right} | {size:.2f} |",
+            flush=True,
+        )
     return holds
 
 
@@ -246,13 +256,16 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--blocks", type=int, default=6)
     options.add_argument("--delay", type=parse_seconds, default=20e-6)
+    options.add_argument("--layers", type=Layer, nargs="+", default=[Layer.FRAME, Layer.IP, Layer.UDP, Layer.TCP])
     given = options.parse_args()
     print(f"{platform.release()}, {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}\n")
     with tempfile.TemporaryDirectory(prefix="fabricbench-stages-") as name:
         folder = Path(name)
-        asked = campaign((Layer.UDP, Layer.TCP), SIZES, (Receive.BLOCKING, Receive.POLLING), given.blocks)
-        holds = tell_of_messages(measure(folder / "messages", asked, FABRIC))
-        holds &= tell_of_plants(folder, 2, round(given.delay * 1e9))
+        both = (Receive.BLOCKING, Receive.POLLING)
+        each = [experiment(one, FRAME_SIZES if one is Layer.FRAME else SIZES, both) for one in given.layers]
+        holds = tell_of_messages(measure(folder / "messages", campaign(*each, blocks=given.blocks), FABRIC))
+        numbered = [one for one in given.layers if one is not Layer.TCP]
+        holds &= tell_of_plants(folder, numbered, 2, round(given.delay * 1e9))
     print(f"\nload {os.getloadavg()[0]:.1f}; {'all holds' if holds else 'something does not hold'}")
     raise SystemExit(not holds)
 

@@ -225,11 +225,12 @@ _STAGED_WITH_PAUSES: Mapping[str, Any] = {**_STAGED, "warmup_samples": 5}
 
 EXPLAIN = Campaign(
     name="explain",
-    description="where the time of a message passes, alone, in turn and in bursts: its stages over udp and tcp",
+    description="where the time of a message passes, alone, in turn and in bursts: its stages over udp, tcp, ip and frame",
     blocks=8,
     unfit="leave out",
     experiments=(
         Experiment(layers=(Layer.UDP, Layer.TCP), pattern=Pattern.PINGPONG, message_bytes=(64, 8 * KIB), **_STAGED),
+        Experiment(layers=(Layer.FRAME, Layer.IP), pattern=Pattern.PINGPONG, message_bytes=(64,), **_STAGED),
         Experiment(
             layers=(Layer.UDP, Layer.TCP),
             pattern=Pattern.PACED,
@@ -241,7 +242,8 @@ EXPLAIN = Campaign(
         Experiment(layers=(Layer.UDP, Layer.TCP), pattern=Pattern.BURST, message_bytes=(64,), **_STAGED),
     ),
 )
-"""Messages of 8 KiB are stamped in turn alone: of several frames each, bursts would be of mere frames."""
+"""Messages of 8 KiB are stamped in turn alone: of several frames each, bursts would be of mere frames. So are frames and raw IP,
+beside which udp says what its sockets add."""
 
 SWITCH = Campaign(
     name="switch",

@@ -285,7 +285,7 @@ def _missing_lines(findings: Findings) -> Iterator[str]:
 CHAPTER = Chapter(
     name=STAGES,
     title="Stages of a round trip",
-    needs="ping-pongs, paced or in bursts too, over udp or tcp with `stages = true`: the campaign explain has them",
+    needs="ping-pongs, paced or in bursts too, over frame, ip, udp or tcp with `stages = true`: the campaign explain has them",
     find=find,
     method=METHOD,
     is_of_measuring=True,

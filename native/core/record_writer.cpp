@@ -167,14 +167,21 @@ void RecordWriter::write_stages(int cell, const StageReport& report) {
       }
       text += ']';
     };
+    const auto append_seen = [&](std::string_view name, std::int64_t StageStamps::* column) {
+      if (std::ranges::any_of(here, [&](const StageStamps& one) { return one.*column != 0; }))
+        append_column(name, column, base_ns);
+    };
     append_column("number", &StageStamps::number, 0);
     append_column("before_ns", &StageStamps::before, base_ns);
+    append_seen("asked_ns", &StageStamps::asked);
+    append_seen("called_ns", &StageStamps::called);
     append_column("scheduled_ns", &StageStamps::scheduled, base_ns);
     append_column("departed_ns", &StageStamps::departed, base_ns);
     append_column("acknowledged_ns", &StageStamps::acknowledged, base_ns);
     append_column("arrived_ns", &StageStamps::arrived, base_ns);
     append_column("resumed_ns", &StageStamps::resumed, base_ns);
     append_column("waited_ns", &StageStamps::waited, 0);
+    append_seen("drained_ns", &StageStamps::drained);
     append_column("received_ns", &StageStamps::received, base_ns);
     append_column("round_trip_ns", &StageStamps::round_trip, 0);
     text += "}\n";

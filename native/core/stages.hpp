@@ -20,6 +20,8 @@ namespace fabricbench {
 struct StageStamps {
   std::int64_t number = 0;  // of the round trip, the same on both ranks
   std::int64_t before = 0;  // the application calls the layer to send, of several messages at once the first
+  std::int64_t asked = 0;   // a library of messages calls the kernel first, where the peer must answer before it sends
+  std::int64_t called = 0;  // it calls the kernel to send the message itself
   std::int64_t scheduled =
       0;  // the frame enters the queueing discipline: of several the last, of IP fragments the first
   std::int64_t departed = 0;      // the driver is given it; of several as before
@@ -27,6 +29,7 @@ struct StageStamps {
   std::int64_t arrived = 0;       // the last frame of the other message comes up from the driver
   std::int64_t resumed = 0;       // the thread is switched in for the last time before it has the message
   std::int64_t waited = 0;        // for how long it was runnable since the last round trip and had no processor
+  std::int64_t drained = 0;       // such a library has the message's last byte from the kernel
   std::int64_t received = 0;      // the application has the message
   std::int64_t round_trip = 0;    // by the clock of the samples, on the leader
 };

@@ -1,9 +1,13 @@
 // fabricbench-probe PLAN.json: measures what a plan asks for, over MPI's ranks, and writes the record.
 #include <mpi.h>
+#include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include "base/clock.hpp"
 #include "base/program.hpp"
@@ -17,11 +21,14 @@
 namespace {
 
 constexpr std::string_view usage =
-    "Usage: mpiexec -n RANKS fabricbench-probe [--threads] PLAN.json\n"
+    "Usage: mpiexec -n RANKS fabricbench-probe [--preload LIBRARY] [--threads] PLAN.json\n"
     "\n"
     "Measures the probes of a plan and writes the record to the plan's output, one JSON object a line.\n"
     "The plan and the record are described by schema/plan.json and schema/record.json.\n"
     "\n"
+    "  --preload LIBRARY\n"
+    "             begin anew with the library loaded before all others, and before those that LD_PRELOAD names: cells\n"
+    "             of MPI whose stages are measured need libfabricbench-socket-calls.so\n"
     "  --threads  ask MPI to let several threads call it, which the pattern threaded needs; other calls cost more "
     "then\n"
     "             (some 30 ns each in MPICH's shared memory)\n"
@@ -75,10 +82,10 @@ void print_patterns() {
   }
 }
 
-fabricbench::ExitCode measure(int argc, char** argv) {
+fabricbench::ExitCode measure(int argc, char** argv, bool has_threads) {
   const std::string plan_path = argv[argc - 1];
   int provided = MPI_THREAD_SINGLE;
-  const int wanted = argc > 2 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
+  const int wanted = has_threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
   fabricbench::StartUp start_up;
   MPI_Init_thread(&argc, &argv, wanted, &provided);
   start_up.init_ns = fabricbench::KernelClock::now() - start_up.clocks.ns;
@@ -89,6 +96,19 @@ fabricbench::ExitCode measure(int argc, char** argv) {
   return exit;
 }
 
+/// Begin anew with the library preloaded, whoever started this process and whatever is preloaded besides. Returns where
+/// it was done before, or cannot be: the loader has said so, and what needs the library says that it lacks it.
+void begin_with(const std::string& library, char** argv) {
+  constexpr const char* variable = "LD_PRELOAD";
+  const char* const others = std::getenv(variable);
+  const std::string_view there = others == nullptr ? "" : others;
+  if (there.starts_with(library)) return;
+  setenv(variable, (library + (there.empty() ? "" : ":") + std::string(there)).c_str(), 1);
+  std::error_code error;
+  const std::string own = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (!error) execv(own.c_str(), argv);
+}
+
 int refuse(const char* problem) {
   std::fprintf(stderr, "fabricbench-probe: %s; see fabricbench-probe --help\n", problem);
   return static_cast<int>(fabricbench::ExitCode::bad_input);
@@ -97,9 +117,21 @@ int refuse(const char* problem) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const bool has_threads = argc > 1 && std::string_view(argv[1]) == "--threads";
-  if (argc != (has_threads ? 3 : 2)) return refuse("one plan is needed");
-  const std::string_view argument = argv[argc - 1];
+  int place = 1;
+  std::string library;
+  bool has_threads = false;
+  for (; place + 1 < argc; ++place) {
+    const std::string_view option = argv[place];
+    if (option == "--threads") {
+      has_threads = true;
+    } else if (option == "--preload" && place + 2 < argc) {
+      library = argv[++place];
+    } else {
+      break;
+    }
+  }
+  if (place + 1 != argc) return refuse("one plan is needed");
+  const std::string_view argument = argv[place];
   if (argument == "--help" || argument == "-h") {
     print(usage);
   } else if (argument == "--version") {
@@ -116,7 +148,8 @@ int main(int argc, char** argv) {
   } else if (argument.starts_with("--")) {
     return refuse("unknown option");
   } else {
-    return static_cast<int>(measure(argc, argv));
+    if (!library.empty()) begin_with(library, argv);
+    return static_cast<int>(measure(argc, argv, has_threads));
   }
   return 0;
 }

@@ -133,6 +133,20 @@ TEST_F(RecordWriting, StagesAreWrittenAsTheFixtureHasThemInLinesOfBoundedLength)
   EXPECT_EQ(found[1]["busiest"], json({{"process", "other"}, {"share", 0.25}, {"is_realtime", true}}));
 }
 
+TEST_F(RecordWriting, TimesOfALibraryOfMessagesAreWrittenWhereThereAreAny) {
+  CellReport report;
+  report.outcome.stop = StopReason::count;
+  CellParts parts;
+  parts.stages = {
+      {.messages = {{.before = 1'000'000, .called = 1'000'500}, {.before = 2'000'000, .drained = 2'000'700}}}};
+  for (const json& line : write(report, plan.probes[0], CellParts::unpack(parts.pack()))) {
+    if (line["type"] != "stages") continue;
+    EXPECT_FALSE(line.contains("asked_ns"));
+    EXPECT_EQ(line["called_ns"], json({500, nullptr}));
+    EXPECT_EQ(line["drained_ns"], json({nullptr, 1'000'700}));
+  }
+}
+
 TEST_F(RecordWriting, CountersAreWrittenAsTheFixtureHasThem) {
   std::map<std::string, std::set<std::string>> known;
   for (const json& line : read_lines(std::string(FIXTURES) + "/record-counters.jsonl")) {

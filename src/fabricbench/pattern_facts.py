@@ -254,6 +254,7 @@ LAYER_PARAMETERS: dict[Layer, dict[str, Parameter]] = {
     Layer.IP: {"address_family": ADDRESS_FAMILY, STAGES: _STAGES},
     Layer.UDP: {"address_family": ADDRESS_FAMILY, STAGES: _STAGES},
     Layer.TCP: {"address_family": ADDRESS_FAMILY, "nodelay": NODELAY, STAGES: _STAGES},
+    Layer.MPI: {STAGES: _STAGES},
     Layer.RDMA: {
         "depth": Parameter(default=64, least=2, most=64, summary="messages of a queue pair under way at once"),
         "moderation": Parameter(

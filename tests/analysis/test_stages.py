@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,8 @@ from fabricbench.report import markdown
 from fabricbench.report.cause_words import stage_words
 from fabricbench.report.html import render_html
 from fabricbench.report.terminal import render_terminal
-from support.stamps import Stamped
-from support.synthetic_run import WAY, SyntheticCell, stamped_run, write_synthetic_run
+from support.stamps import HOURS_NS, Stamped
+from support.synthetic_run import WAY, SyntheticCell, stamped_cells_run, stamped_run, write_synthetic_run
 
 SLOWER = {**WAY, "wire": 30_000.0}
 MESSAGES = 60
@@ -49,6 +50,72 @@ def test_every_stage_is_found_where_the_switch_tells_of_its_frames(tmp_path: Pat
         "application": pytest.approx(150, rel=0.02),
         "outside the stamps": pytest.approx(25, rel=0.05),
     }
+
+
+MPI_WAY = {**WAY, "library": 700.0, "queue": 900.0, "return": 1_100.0, "delivery": 500.0}
+
+
+def of_mpi(path: Path, *, apart_ns: int = 0, **fabrics: Stamped) -> Findings:
+    cell = SyntheticCell(Layer.MPI, Pattern.PINGPONG, 64, {}, receive=Receive.LIBRARY, samples=MESSAGES)
+    stamped = {name: replace(one, of_library=True, apart_ns=apart_ns) for name, one in fabrics.items()}
+    return analyse([stamped_cells_run(path, (cell, stamped))])
+
+
+def test_of_messages_of_mpi_the_library_is_told_from_the_kernel_on_both_sides(tmp_path: Path):
+    findings = of_mpi(tmp_path, net=Stamped(MPI_WAY, MPI_WAY))
+    assert {stage_words(parts): round(value / 2) for parts, value in both_ways(findings, "net").items()} == {
+        "library": pytest.approx(700, rel=0.02),
+        "socket, queueing discipline and driver": pytest.approx(900 + 150, rel=0.02),
+        "wire": pytest.approx(5_000, rel=0.02),
+        "switch": pytest.approx(2_000, rel=0.02),
+        "emulator": pytest.approx(120, rel=0.02),
+        "softirq, protocol and wake-up": pytest.approx(3_000, rel=0.02),
+        "scheduler": pytest.approx(4_000, rel=0.02),
+        "return": pytest.approx(1_100, rel=0.02),
+        "delivery": pytest.approx(500, rel=0.02),
+        "application": pytest.approx(150, rel=0.02),
+        "outside the stamps": pytest.approx(25, rel=0.05),
+    }
+    (cell,) = rows_of(findings, "stage-cells", StagedCell)
+    assert (cell.has_switch, cell.within, cell.complete) == (True, 1.0, cell.messages)
+    said = " ".join(stages.CHAPTER.lines(findings))
+    assert "socket, queueing discipline and driver are one stage, as are softirq, protocol and wake-up. Of" in said
+
+
+def test_between_hosts_with_clocks_of_their_own_messages_of_mpi_are_in_the_kernel_and_the_fabric_at_once(
+    tmp_path: Path,
+):
+    found = both_ways(of_mpi(tmp_path, apart_ns=HOURS_NS, net=Stamped(MPI_WAY, MPI_WAY)), "net")
+    between = 2 * (900 + 150 + 5_000 + 2_000 + 120)
+    parts = (Stage.SOCKET, Stage.QUEUEING, Stage.DRIVER, Stage.WIRE, Stage.SWITCH)
+    assert found[parts] == pytest.approx(between, rel=0.01)
+    assert sum(found.values()) == pytest.approx(2 * sum(MPI_WAY.values()) + 350, rel=0.01)
+
+
+def test_a_library_that_asks_the_peer_before_it_sends_has_a_stage_for_that(tmp_path: Path):
+    """The frame of the question is no frame of the message, whose wire would have the handshake too."""
+    asking = {**MPI_WAY, "handshake": 40_000.0}
+    found = both_ways(of_mpi(tmp_path, net=Stamped(asking, asking)), "net")
+    assert found[Stage.HANDSHAKE,] == pytest.approx(80_000, rel=0.02)
+    assert found[Stage.LIBRARY,] == pytest.approx(1_400, rel=0.02)
+    assert found[Stage.WIRE,] == pytest.approx(10_000, rel=0.02)
+
+
+def test_a_library_that_spins_wakes_nobody(tmp_path: Path):
+    spinning = {**MPI_WAY, "waiting": 0.0}
+    found = both_ways(of_mpi(tmp_path, net=Stamped(spinning, spinning, spins=True)), "net")
+    assert found[Stage.SOFTIRQ, Stage.PROTOCOL, Stage.RETURN] == pytest.approx(2 * (3_000 + 1_100), rel=0.02)
+    assert found[Stage.DELIVERY,] == pytest.approx(1_000, rel=0.02)
+
+
+def test_messages_of_mpi_that_do_not_go_through_sockets_are_one_stage_and_it_is_said_why(tmp_path: Path):
+    refused = dict.fromkeys(("called", "arrived", "drained"), "MPI has no connection of TCP from ib0")
+    findings = of_mpi(tmp_path, net=Stamped(MPI_WAY, MPI_WAY, refused=refused))
+    names = [stage_words(parts) for parts in both_ways(findings, "net")]
+    assert names[0].startswith("library, socket, queueing discipline, driver, wire")
+    assert any(
+        "MPI library called the kernel to send it (MPI has no" in line for line in stages.CHAPTER.lines(findings)
+    )
 
 
 def test_clocks_that_are_hours_apart_change_nothing_but_that_the_fabric_is_one_stage(tmp_path: Path):

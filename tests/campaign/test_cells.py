@@ -14,7 +14,7 @@ from fabricbench.model import Layer, Pattern
 from fabricbench.pattern_facts import NETWORK, Family
 from fabricbench.patterns import PATTERNS, why_impossible
 from fabricbench.record.probe_plan import PlanCongestor
-from fabricbench.testbed.model import Fabric, LauncherKind, Layout, Node, Testbed
+from fabricbench.testbed.model import Fabric, LauncherKind, Layout, MpiTransport, Node, Testbed
 
 NET = Fabric(name="net", interface="eth0", layers=tuple(Layer))
 
@@ -228,3 +228,27 @@ def test_stages_are_measured_in_a_cell_of_its_own_beside_each():
     assert stamped.parameters == {"stages": "user"}
     assert (plain.stopping.maximum_samples, stamped.stopping.maximum_samples) == (50_000, 2_000)
     assert stamped.stopping.minimum_samples <= stamped.stopping.maximum_samples
+
+
+def test_stages_of_mpi_are_measured_where_it_goes_through_sockets_of_tcp():
+    others = (
+        Fabric(name="memory", layers=tuple(Layer)),
+        NET.model_copy(update={"name": "ib", "transport": MpiTransport.UCX}),
+    )
+    testbed = nodes(2).model_copy(update={"fabrics": (NET, *others)})
+    experiments = [
+        {"layers": ["mpi"], "pattern": "pingpong", "message_bytes": [size], "stages": size == 64} for size in (64, 1024)
+    ]
+    asked = Campaign.model_validate({"name": "mine", "unfit": "leave out", "experiments": experiments})
+    plan = plan_cells(asked, testbed)
+    assert [(cell.probe.is_stamped, cell.fabrics) for cell in plan.cells] == [
+        (False, ("net",)),
+        (True, ("net",)),
+        (False, ("net", "memory", "ib")),
+    ]
+    assert [note.partition(":")[0] for note in plan.notes] == [
+        "mpi with stages on memory is left out",
+        "mpi with stages on ib is left out",
+    ]
+    with pytest.raises(UsageError, match="mpi with stages on memory cannot be measured: stages are known of those"):
+        plan_cells(campaign(layers=["mpi"], stages=True), testbed)

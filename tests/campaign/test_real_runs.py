@@ -14,6 +14,7 @@ import pytest
 from fabricbench.analysis import analyse
 from fabricbench.analysis.findings.costs import MessageCost
 from fabricbench.analysis.findings.stages import (
+    Direction,
     HeldByAcknowledgement,
     InterruptGrid,
     ProcessorWait,
@@ -21,6 +22,7 @@ from fabricbench.analysis.findings.stages import (
     StageCause,
     StagedCell,
     StageDifference,
+    StageOnFabric,
 )
 from fabricbench.analysis.sides import read_sides
 from fabricbench.campaign import start
@@ -126,6 +128,73 @@ def test_the_stages_of_round_trips_in_a_lab_add_up_to_them(tmp_path: Path):
             sign = 1.0 if row.fabric_b == "far" else -1.0
             assert sign * row.difference.value == pytest.approx(400_000, rel=0.05)
     assert sum(row.parts == (Stage.SWITCH,) for row in differences) == 8
+
+
+def of_mpi(*sizes: int) -> Campaign:
+    """A campaign with stages, and a test that other fabrics have as well."""
+    experiment = Experiment(
+        layers=(Layer.MPI,),
+        pattern=Pattern.PINGPONG,
+        message_bytes=sizes,
+        stages=True,
+        maximum_seconds=0.1,
+        minimum_samples=20,
+    )
+    plain = Experiment(layers=(Layer.MPI,), pattern=Pattern.PINGPONG, message_bytes=(16,), **SHORT)
+    return Campaign(name="tiny", blocks=2, experiments=(experiment, plain), unfit="leave out")
+
+
+@pytest.mark.mpi
+@pytest.mark.timeout(90)
+def test_the_stages_of_messages_of_mpi_in_a_lab_add_up_to_their_round_trips(tmp_path: Path):
+    """A message of 512 KiB is one that MPICH's libfabric sends in many calls."""
+    if lab_support().mode == "none":
+        pytest.skip(f"no lab can be had here: {lab_support().reason}")
+    fabrics = tuple(parse_fabrics("near=gigabit-ethernet:mtu=1500,far=gigabit-ethernet:mtu=1500,latency=203us"))
+    run, _ = measure(tmp_path / "run", of_mpi(64, 32768, 524288), OwnLab(nodes=2, fabrics=fabrics))
+    findings = analyse([run])
+    cells = rows_of(findings, "stage-cells", StagedCell)
+    assert len(cells) == 2 * 3
+    for cell in cells:
+        assert cell.has_switch
+        assert not cell.refused
+        assert cell.complete >= 0.95 * cell.messages, cell.missing
+        assert cell.within >= 0.95
+    differences = [row for row in rows_of(findings, "stage-differences", StageDifference) if row.parts]
+    assert {Stage.LIBRARY, Stage.DELIVERY} <= {row.parts[0] for row in differences}
+    of_switch = [row for row in differences if row.parts == (Stage.SWITCH,) and row.key.message_bytes == 64]
+    (row,) = of_switch
+    sign = 1.0 if row.fabric_b == "far" else -1.0
+    assert sign * row.difference.value == pytest.approx(400_000, rel=0.05)
+
+
+@pytest.mark.mpi
+@pytest.mark.timeout(90)
+def test_messages_of_mpi_have_stages_over_the_loopback_and_none_through_memory(tmp_path: Path):
+    run, _ = measure(tmp_path / "run", of_mpi(64), Standing(given=local_testbed()))
+    (cell,) = rows_of(analyse([run]), "stage-cells", StagedCell)
+    assert cell.fabric == "loopback"
+    assert not cell.refused
+    assert cell.complete >= 0.95 * cell.messages, cell.missing
+    assert cell.within >= 0.95
+
+
+@pytest.mark.mpi
+@pytest.mark.timeout(90)
+def test_messages_that_mpi_asks_the_peer_about_have_a_handshake_where_the_others_have_none(tmp_path: Path):
+    """MPICH asks beyond a limit that a variable sets, which other libraries do not read."""
+    if "MPICH" not in find_starter().mpi:
+        pytest.skip(f"the MPI here is {find_starter().mpi}")
+    testbed = rewired(local_testbed(), "loopback", MPIR_CVAR_CH4_OFI_EAGER_THRESHOLD="4096")
+    run, _ = measure(tmp_path / "run", of_mpi(64, 8192), Standing(given=testbed))
+    findings = analyse([run])
+    rows = [row for row in rows_of(findings, "stages", StageOnFabric) if row.way is Direction.BOTH]
+    handshakes = {row.key.message_bytes: row for row in rows if row.parts == (Stage.HANDSHAKE,)}
+    assert set(handshakes) == {8192}
+    assert handshakes[8192].median.value > 5_000
+    for cell in rows_of(findings, "stage-cells", StagedCell):
+        assert cell.complete >= 0.95 * cell.messages, cell.missing
+        assert cell.within >= 0.95
 
 
 @pytest.mark.mpi

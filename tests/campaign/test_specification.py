@@ -297,7 +297,10 @@ def test_prices_in_two_currencies_are_refused_before_anything_runs():
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        ({"layers": ["udp", "mpi"]}, "stages: found layers mpi, needed frame, ip, udp or tcp; leave the others out"),
+        (
+            {"layers": ["udp", "rdma"]},
+            "stages: found layers rdma, needed frame, ip, udp, tcp or mpi; leave the others out",
+        ),
         ({"pattern": "stream"}, "stages: found pattern stream, needed pingpong, paced or burst"),
         ({"congestor": {"pattern": "incast", "message_bytes": 64}}, "stages: found a congestor"),
         (

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabricbench.record.counters import Counter, CounterScope, Uncounted
-from fabricbench.record.frames import stages_frame
+from fabricbench.record.decoding import scan_stored
+from fabricbench.record.frames import LATER_STAGE_COLUMNS, stages_frame
 from fabricbench.record.lines import Phase
 from fabricbench.record.probe_plan import ProbePlan
 from fabricbench.record.reading import Record, parse_record, read_record
@@ -215,6 +216,17 @@ def test_stages_whose_columns_differ_in_length_are_refused():
     text = STAGES.read_bytes().replace(b'"number":[', b'"number":[99,', 1)
     record = parse_record(io.BytesIO(text))
     assert "before_ns has 4 positions, number has 5" in record.damage[0].reason
+
+
+def test_stages_that_no_library_tells_of_have_no_times_of_one_nor_have_files_of_earlier_versions(tmp_path: Path):
+    frame = stages_frame(
+        read_record(STAGES, ProbePlan.model_validate_json(STAGES.with_name("plan-stages.json").read_bytes()))
+    )
+    later = list(LATER_STAGE_COLUMNS)
+    assert frame.select(later).null_count().row(0) == (frame.height,) * len(later)
+    file = tmp_path / "stages.parquet"
+    frame.drop(later).write_parquet(file)
+    assert scan_stored(file).collect().equals(frame)
 
 
 def test_a_channel_of_a_cell_that_is_not_open_costs_no_other():

@@ -33,6 +33,7 @@ OF_THE_PACKAGE = (
     "fabricbench-switch",
     "fabricbench-linkdelay",
     "libfabricbench-loopback.so",
+    "libfabricbench-socket-calls.so",
     "libfabricbench-yield.so",
 )
 

@@ -12,7 +12,19 @@ from numpy.typing import NDArray
 from fabricbench.record.crossings import Crossings
 from fabricbench.record.lines import BusiestProcess, Stages
 
-ORDER = ("library", "queue", "driver", "wire", "switch", "emulator", "waking", "waiting", "return")
+ORDER = (
+    "library",
+    "handshake",
+    "queue",
+    "driver",
+    "wire",
+    "switch",
+    "emulator",
+    "waking",
+    "waiting",
+    "return",
+    "delivery",
+)
 BEGIN_NS = 1_793_400_000_000_000_000
 HOURS_NS = 5 * 3_600_000_000_000
 
@@ -25,6 +37,9 @@ class Stamped:
     `pauses_ns` are between two round trips, at random from the first to the second. Arrivals are at multiples of `grid_ns` alone.
     Of the messages there `held` (a share) wait for an acknowledgement that comes after 42 ms, and `waits` for a processor for 1 ms,
     which `busiest` uses.
+
+    `of_library`: a library sends and receives them, which tells when it calls the kernel, and nobody sees them in the queue; one
+    with a handshake asks the peer by a frame of its own before. `spins`: receivers never sleep.
     """
 
     there: Mapping[str, float]
@@ -39,6 +54,8 @@ class Stamped:
     held: float = 0.0
     waits: float = 0.0
     busiest: BusiestProcess | None = None
+    of_library: bool = False
+    spins: bool = False
 
 
 def stamps(one: Stamped, cell: int, messages: int, random: np.random.Generator) -> tuple[list[Stages], Crossings]:
@@ -62,11 +79,11 @@ def stamps(one: Stamped, cell: int, messages: int, random: np.random.Generator) 
     scattered["there"]["waiting"] = scattered["there"]["waiting"] + 1e6 * is_waiting
     for k in range(messages):
         begin = now
-        there, arrived = _way(scattered["there"], k, begin, one.grid_ns)
-        back, received = _way(scattered["back"], k, arrived + round(one.application), one.grid_ns)
+        there, arrived = _way(scattered["there"], k, begin, one)
+        back, received = _way(scattered["back"], k, arrived + round(one.application), one)
         if is_held[k]:
             there["acknowledged"] = there["scheduled"] - 8_000
-        frames += [there["frame"], back["frame"]]
+        frames += [*there["frames"], *back["frames"]]
         _add(leads, k + 7, sent=there, received=back, round_trip=received - begin + round(one.rest))
         _add(follows, k + 7, sent=back, received=there, round_trip=0)
         now = received + int(pauses[k])
@@ -88,23 +105,31 @@ def stamps(one: Stamped, cell: int, messages: int, random: np.random.Generator) 
     return lines, np.array(frames, dtype=np.int64) + np.array([BEGIN_NS, 0, BEGIN_NS, BEGIN_NS])
 
 
-def _way(lengths: Mapping[str, NDArray[np.float64]], k: int, begin: int, grid_ns: int) -> tuple[dict[str, Any], int]:
+def _way(lengths: Mapping[str, NDArray[np.float64]], k: int, begin: int, one: Stamped) -> tuple[dict[str, Any], int]:
     ends, now = {}, begin
     for stage in ORDER:
         now += int(lengths.get(stage, np.zeros(k + 1))[k])
         if stage == "switch":
-            now += -(now + int(lengths["emulator"][k])) % grid_ns
+            now += -(now + int(lengths["emulator"][k])) % one.grid_ns
         ends[stage] = now
     waited = ends["waiting"] - ends["waking"]
+    asks = ends["handshake"] > ends["library"]
+    question = [ends["library"] + 1, 500, ends["library"] + 600, ends["library"] + 600]
     stamped: dict[str, Any] = {
         "before": begin,
-        "scheduled": ends["library"],
-        "departed": ends["queue"],
+        "asked": ends["library"] if one.of_library and asks else None,
+        "called": ends["handshake"] if one.of_library else None,
+        "scheduled": None if one.of_library else ends["handshake"],
+        "departed": None if one.of_library else ends["queue"],
         "arrived": ends["emulator"],
-        "resumed": ends["waiting"],
-        "waited": waited,
+        "resumed": None if one.spins else ends["waiting"],
+        "waited": 0 if one.spins else waited,
+        "drained": ends["return"] if one.of_library else None,
         "received": now,
-        "frame": [ends["driver"], ends["wire"] - ends["driver"], ends["switch"], ends["switch"]],
+        "frames": [
+            *([question] if asks else []),
+            [ends["driver"], ends["wire"] - ends["driver"], ends["switch"], ends["switch"]],
+        ],
     }
     return stamped, now
 
@@ -119,9 +144,9 @@ def _add(
 ) -> None:
     row = {
         "number": number,
-        **{f"{name}_ns": sent[name] for name in ("before", "scheduled", "departed")},
+        **{f"{name}_ns": sent[name] for name in ("before", "asked", "called", "scheduled", "departed")},
         "acknowledged_ns": sent.get("acknowledged"),
-        **{f"{name}_ns": received[name] for name in ("arrived", "resumed", "waited", "received")},
+        **{f"{name}_ns": received[name] for name in ("arrived", "resumed", "waited", "drained", "received")},
         "round_trip_ns": round_trip,
     }
     for name, value in row.items():

@@ -117,15 +117,18 @@ def _keys(side: Side, run: int) -> dict[tuple[str, int], CellKey]:
     return {name: key for name, key in found.items() if key is not None}
 
 
-RANK_BOUNDARIES = ("before", "scheduled", "departed", "arrived", "received")
+RANK_BOUNDARIES = ("before", "called", "scheduled", "departed", "arrived", "drained", "received")
 SWITCH_BOUNDARIES = ("switch_first", "switch_last", "wire", "due")
 TIMES = {
     "before": "before_unix_ns",
+    "asked": "asked_unix_ns",
+    "called": "called_unix_ns",
     "scheduled": "scheduled_unix_ns",
     "departed": "departed_unix_ns",
     "acknowledged": "acknowledged_unix_ns",
     "arrived": "arrived_unix_ns",
     "resumed": "resumed_unix_ns",
+    "drained": "drained_unix_ns",
     "received": "received_unix_ns",
     "switch_first": "switch_first_unix_ns",
     "switch_last": "switch_last_unix_ns",
@@ -175,7 +178,7 @@ def stages_of_launch(rows: pl.DataFrame, key: CellKey, refused: frozenset[str] =
     if messages is None:
         return None
     seen = {name for name in messages.leads if name not in refused and messages.seen(name)}
-    has_switch = set(SWITCH_BOUNDARIES) <= seen and {"departed", "arrived"} <= seen
+    has_switch = set(SWITCH_BOUNDARIES) <= seen and "arrived" in seen and not seen.isdisjoint(("called", "departed"))
     needed = [name for name in RANK_BOUNDARIES if name in seen] + list(SWITCH_BOUNDARIES if has_switch else ())
     lacks = {
         name: np.isnan(messages.leads[name]) | np.isnan(messages.follows[name])
@@ -194,9 +197,12 @@ def stages_of_launch(rows: pl.DataFrame, key: CellKey, refused: frozenset[str] =
         {name: values[~incomplete] for name, values in messages.follows.items()},
         messages.round_trip[~incomplete],
     )
-    if key.receive is Receive.POLLING and "arrived" in seen and refused.isdisjoint(("resumed", "waited")):
+    # A library of messages waits as it likes: it spins where its thread is never switched in.
+    is_seen = "arrived" in seen and refused.isdisjoint(("resumed", "waited"))
+    spins = key.receive is Receive.POLLING or (key.receive is Receive.LIBRARY and is_seen and "resumed" not in seen)
+    if spins and is_seen:
         seen |= {"resumed", "waited"}  # where no message has them nobody took the processor of one that spins
-    values, between = _stages(whole, seen, has_switch=has_switch, spins=key.receive is Receive.POLLING)
+    values, between = _stages(whole, seen, has_switch=has_switch, spins=spins)
     return StagesOfLaunch(
         messages=len(incomplete),
         complete=int(np.count_nonzero(~incomplete)),
@@ -244,7 +250,7 @@ def _stages(
         departure = sent[-1][1] if sent else sender["before"]
         values |= dict(_lengths(sender["before"], sent, way))
         if has_switch:
-            crossing = _crossing(sender, receiver)
+            crossing = _crossing(sender, receiver, left, departure)
             values |= dict(_lengths(departure, crossing, way))
         if "arrived" in seen:
             arrival = receiver["arrived"]
@@ -271,23 +277,37 @@ def _lengths(
         begin = end
 
 
+LEAST_HANDSHAKES = 0.05
+"""Of messages: so many ask the peer before, where it is the way of the library."""
+
+
 def _sending(sender: Mapping[str, Floats], seen: set[str]) -> list[End]:
+    """Return the stages of sending. A library of messages may ask the peer first, and sends the message upon its answer."""
+    called = sender["called"] if "called" in seen else None
+    asks = called is not None and np.mean(~np.isnan(sender["asked"])) >= LEAST_HANDSHAKES
+    first = np.where(np.isnan(sender["asked"]), called, sender["asked"]) if called is not None and asks else called
     return [
-        ((Stage.LIBRARY, Stage.SOCKET), sender["scheduled"] if "scheduled" in seen else None),
+        ((Stage.LIBRARY,), first),
+        *([((Stage.HANDSHAKE,), called)] if asks else []),
+        ((Stage.SOCKET,), sender["scheduled"] if "scheduled" in seen else None),
         ((Stage.QUEUEING,), sender["departed"] if "departed" in seen else None),
     ]
 
 
-def _crossing(sender: Mapping[str, Floats], receiver: Mapping[str, Floats]) -> list[tuple[Parts, Floats]]:
+def _crossing(
+    sender: Mapping[str, Floats], receiver: Mapping[str, Floats], left: Parts, departure: Floats
+) -> list[tuple[Parts, Floats]]:
     """Return the stages between the hosts of a lab. Of a message in several frames the last one decides when it arrives.
+
+    `left` are the sender's stages whose end nobody saw, from `departure` on: they end with the driver's.
 
     The kernel stamps the first fragment of a datagram and the last segment of what is sent of a stream: the driver's stage ends
     with the first frame that the switch has from then on.
     """
     first, last = sender["switch_first"], sender["switch_last"]
-    handed_over = np.where(first >= sender["departed"], first, last)
+    handed_over = np.where(first >= departure, first, last)
     return [
-        ((Stage.DRIVER,), handed_over),
+        ((*left, Stage.DRIVER), handed_over),
         ((Stage.WIRE,), last + sender["wire"]),
         ((Stage.SWITCH,), sender["due"]),
         ((Stage.EMULATOR,), receiver["arrived"]),
@@ -306,14 +326,18 @@ def _receiving(receiver: Mapping[str, Floats], seen: set[str], *, spins: bool) -
         resumed = np.fmax(receiver["resumed"], arrived)
         if "waited" in seen:
             waited = np.clip(np.nan_to_num(receiver["waited"]), 0.0, resumed - arrived)
+    is_drained = "drained" in seen
+    has_come = receiver["drained"] if is_drained else receiver["received"]
+    delivery: list[End] = [((Stage.DELIVERY,), receiver["received"])] if is_drained else []
     if spins:
         waits: list[End] = [] if waited is None else [((Stage.SCHEDULER,), receiver["arrived"] + waited)]
-        return [*waits, ((*before_waking, Stage.RETURN), receiver["received"])]
+        return [*waits, ((*before_waking, Stage.RETURN), has_come), *delivery]
     woken = None if resumed is None or waited is None else resumed - waited
     return [
         ((*before_waking, Stage.WAKE_UP), woken),
         ((Stage.SCHEDULER,), resumed),
-        ((Stage.RETURN,), receiver["received"]),
+        ((Stage.RETURN,), has_come),
+        *delivery,
     ]
 
 

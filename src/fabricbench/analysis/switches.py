@@ -142,8 +142,15 @@ def _rate_of_frames(side: Side, stages: Stages) -> LineRate | None:
 
 
 def _stamped(side: Side, stages: Stages) -> dict[CellKey, Floats]:
-    """Return what passes between the hosts one way, ns by launch, of each cell whose messages were stamped."""
-    return {key: np.array([_between(cell, index) for index in range(len(side.blocks))]) for key, cell in stages.items()}
+    """Return what passes between the hosts one way, ns by launch, of each cell whose messages were stamped.
+
+    Not of MPI's, which nobody sees leave their host.
+    """
+    return {
+        key: np.array([_between(cell, index) for index in range(len(side.blocks))])
+        for key, cell in stages.items()
+        if key.layer is not Layer.MPI
+    }
 
 
 def _slopes(bytes_of: Floats, times: Floats) -> Floats:

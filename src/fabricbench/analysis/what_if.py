@@ -134,7 +134,9 @@ def _taken(side: Side, cell: StagesOfCell, stages: Sequence[Stage]) -> tuple[Flo
     found: dict[Stage, None] = {}
     for index, launch in cell.launches.items():
         medians = {
-            parts: float(np.median(values)) for parts, values in both_ways(launch).items() if set(parts) <= set(stages)
+            parts: float(np.median(values))
+            for parts, values in both_ways(launch).items()
+            if set(parts) <= set(stages) and parts != (Stage.LIBRARY,)  # one that is told apart is not the kernel's
         }
         taken[index] = sum(medians.values())
         found |= dict.fromkeys(stage for parts in medians for stage in parts)

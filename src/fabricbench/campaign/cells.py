@@ -25,7 +25,7 @@ from fabricbench.patterns import PATTERNS, why_impossible
 from fabricbench.quantity import format_bytes
 from fabricbench.record.probe_plan import PlanCongestor, PlanProbe
 from fabricbench.record.setup import Value, setup_of, variant
-from fabricbench.testbed.model import Fabric, LauncherKind, Testbed
+from fabricbench.testbed.model import Fabric, LauncherKind, MpiTransport, Testbed
 from fabricbench.testbed.wire import IP_HEADER_BYTES, UDP_HEADER_BYTES
 
 DOUBLE_BYTES = 8
@@ -53,6 +53,19 @@ WITHOUT_INTERFACE = frozenset({Layer.MEMORY, Layer.MPI})
 def has_layer(fabric: Fabric, layer: Layer) -> bool:
     """Tell whether the fabric has the layer: it is listed, and reached through an interface where it needs one."""
     return layer in fabric.layers and (fabric.has_interface or layer in WITHOUT_INTERFACE)
+
+
+def shows_stages(fabric: Fabric, layer: Layer) -> bool:
+    """Tell whether the stages of a layer that has some are known on a fabric: of MPI where it goes through sockets of TCP."""
+    return layer is not Layer.MPI or (fabric.has_interface and fabric.transport is MpiTransport.TCP)
+
+
+def carries(fabric: Fabric, experiment: Experiment) -> bool:
+    """Tell whether a fabric has a layer of an experiment, with stages where it asks for them."""
+    return any(
+        has_layer(fabric, layer) and (not experiment.stages or shows_stages(fabric, layer))
+        for layer in experiment.layers
+    )
 
 
 def why_unfit_datagram(size: int, parameters: Parameters, fabrics: Iterable[Fabric]) -> str | None:
@@ -150,6 +163,7 @@ class _Planner:
         self._missing: dict[str, dict[Layer, None]] = {}
         self._too_slow: dict[tuple[Layer, Pattern, int, str], list[PlanProbe]] = {}
         self._slow_parameters: dict[str, set[int]] = {}
+        self._without_stages: set[str] = set()
         self.seats = SeatPlan(testbed)
         self._seen: set[object] = set()
         self._measured_by: dict[object, int] = {}
@@ -157,6 +171,8 @@ class _Planner:
     def add(self, number: int, experiment: Experiment) -> None:
         for layer in experiment.layers:
             fabrics = self._fabrics_with(layer, number)
+            if experiment.stages:
+                fabrics = list(self._with_stages(layer, fabrics, number))
             members = self._members(experiment, layer, number)
             if not fabrics or members is None:
                 continue
@@ -218,6 +234,19 @@ class _Planner:
         for fabric in lacking:
             self._missing.setdefault(fabric.name, {})[layer] = None
         return having
+
+    def _with_stages(self, layer: Layer, fabrics: Iterable[Fabric], number: int) -> Iterator[Fabric]:
+        for fabric in fabrics:
+            if shows_stages(fabric, layer):
+                yield fabric
+            elif fabric.name not in self._without_stages:
+                self._without_stages.add(fabric.name)
+                self._leave_out_or_refuse(
+                    f"{layer} with stages on {fabric.name}",
+                    "stages are known of those that go through sockets of TCP (`transport` of the [[fabric]])",
+                    number,
+                    f"take {layer} or the fabric out of the experiment with stages",
+                )
 
     def _members(self, experiment: Experiment, layer: Layer, number: int) -> tuple[int, ...] | None:
         try:

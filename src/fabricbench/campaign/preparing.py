@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fabricbench.campaign.asked_doors import refuse_unknown_doors
-from fabricbench.campaign.cells import has_layer
+from fabricbench.campaign.cells import carries
 from fabricbench.campaign.noise import NoiseProfile, usual_noise
 from fabricbench.campaign.plan import RunPlan, plan_run
 from fabricbench.campaign.presets import PRESETS, preset, preset_by_size
@@ -83,9 +83,10 @@ def _carrying(venue: Venue, campaign: Campaign) -> tuple[Venue, Campaign]:
     """
     if not isinstance(venue, Standing) or campaign.unfit == "refuse" or campaign.workloads or campaign.conditions:
         return venue, campaign
-    asked = {layer for experiment in campaign.experiments for layer in experiment.layers}
     given = venue.given
-    carriers = tuple(one for one in given.fabrics if any(has_layer(one, layer) for layer in asked))
+    carriers = tuple(
+        one for one in given.fabrics if any(carries(one, experiment) for experiment in campaign.experiments)
+    )
     others = [one.name for one in given.fabrics if one not in carriers]
     if not others or not carriers:
         return venue, campaign

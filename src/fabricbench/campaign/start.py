@@ -17,6 +17,7 @@ from fabricbench.campaign.plan import RunPlan
 from fabricbench.launch import on_subnet
 from fabricbench.launch.mpi import programs_of
 from fabricbench.launch.watch import guarded_apart
+from fabricbench.model import Layer
 from fabricbench.native import native_file
 from fabricbench.record.atomic import replace_text
 from fabricbench.record.launch import KernelPart
@@ -36,6 +37,10 @@ from fabricbench.workload.adapter import NODE_OF_RANK_0, Output, Place, Workload
 from fabricbench.workload.counted import AROUND, read_around
 
 PROBE = "fabricbench-probe"
+
+SOCKET_CALLS_LIBRARY = "libfabricbench-socket-calls.so"
+"""What tells when an MPI library calls the kernel (native/socket_calls). The measurer has it loaded into itself where stages of
+messages of MPI are measured; its calls on sockets cost a look at two variables more then."""
 
 WORKLOAD_ENVIRONMENT = "workload environment"
 """Among the conditions of a launch: a workload's own variables. Its LD_PRELOAD is joined behind the others."""
@@ -93,20 +98,23 @@ class Measurer:
     """The measurer follows the plan in its directory."""
 
     def __init__(self, probes: Iterable[PlanProbe], mpi: Mpi | None = None) -> None:
-        self._options = options_of(probes)
+        cells = list(probes)
+        self._options = options_of(cells)
+        self._notes_calls = any(probe.is_stamped and probe.layer is Layer.MPI for probe in cells)
         self._mpi = mpi
 
     def program(self, directory: Path, _first: str = NODE_OF_RANK_0) -> list[str]:
         """Return its tokens."""
-        return [str(native_file(PROBE, programs_of(self._mpi))), *self._options, str(directory / PLAN_FILE)]
+        preload = ["--preload", str(native_file(SOCKET_CALLS_LIBRARY))] if self._notes_calls else []
+        return [str(native_file(PROBE, programs_of(self._mpi))), *preload, *self._options, str(directory / PLAN_FILE)]
 
     def stage(self, directory: Path) -> None:
         """Write nothing: its plan is every launch's."""
 
     def conditions(self, directory: Path) -> Mapping[str, str]:
-        """Return an empty mapping: the launcher knows all of it."""
+        """Return what it loads into itself; the launcher knows all else."""
         del directory
-        return {}
+        return {"mpi calls": f"noted by {SOCKET_CALLS_LIBRARY}, for their stages"} if self._notes_calls else {}
 
     def is_success(self, exit_code: int | None) -> bool:
         """Tell whether it ended well."""

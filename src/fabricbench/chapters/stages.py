@@ -34,7 +34,7 @@ from fabricbench.chapters.stage_tables import (
     TRAFFICS,
     tables,
 )
-from fabricbench.model import Pattern
+from fabricbench.model import Layer, Pattern
 from fabricbench.quantity import count, enumeration
 from fabricbench.report.cause_words import TRIP, cause_words, stage_words
 from fabricbench.report.words import (
@@ -45,11 +45,13 @@ from fabricbench.report.words import (
 
 BOUNDARY_WORDS = {
     "before": "when the application called to send it",
+    "called": "when the MPI library called the kernel to send it",
     "scheduled": "when it entered the queueing discipline",
     "departed": "when the driver was given it",
     "arrived": "when it came up from the driver",
     "resumed": "when the receiver's thread was switched in",
     "waited": "how long the receiver's thread waited for a processor",
+    "drained": "when the MPI library had it from the kernel",
     "received": "when the application had it",
     "switch_first": "when the switch had its first frame",
     "switch_last": "when the switch had its last frame",
@@ -264,8 +266,11 @@ def _missing_lines(findings: Findings) -> Iterator[str]:
         return
     messages, complete = sum(row.messages for row in rows), sum(row.complete for row in rows)
     within = sum(row.within * row.complete for row in rows) / max(complete, 1)
+    of_mpi = [row.key.layer is Layer.MPI for row in rows]
+    merged = "socket, queueing discipline and driver" if all(of_mpi) else "library and socket"
+    aside = "; of mpi socket, queueing discipline and driver are one" if any(of_mpi) and not all(of_mpi) else ""
     yield (
-        f"Measured by what any user may ask of the kernel: library and socket are one stage, as are softirq, protocol and wake-up. "
+        f"Measured by what any user may ask of the kernel: {merged} are one stage, as are softirq, protocol and wake-up{aside}. "
         f"Of {count(messages, 'message')} {complete:,} are complete; the stages of {100 * within:.2f} % of these add up to the "
         f"application's own time within {100 * TOLERANCE:g} %."
     )
@@ -285,7 +290,7 @@ def _missing_lines(findings: Findings) -> Iterator[str]:
 CHAPTER = Chapter(
     name=STAGES,
     title="Stages of a round trip",
-    needs="ping-pongs, paced or in bursts too, over frame, ip, udp or tcp with `stages = true`: the campaign explain has them",
+    needs="ping-pongs, paced or in bursts too, over frame, ip, udp, tcp or mpi with `stages = true`: the campaign explain has them",
     find=find,
     method=METHOD,
     is_of_measuring=True,

@@ -43,7 +43,7 @@ from fabricbench.record.tables import CHANNELS, TABLES
 PARQUET_SCHEMAS: dict[str, tuple[Schema, Mapping[str, Any]]] = {
     CELLS: (CELL_SCHEMA, LATER_CELL_COLUMNS),
     SAMPLES: (SAMPLE_SCHEMA, LATER_SAMPLE_COLUMNS),
-    **{table.file: (table.schema, {}) for table in TABLES},
+    **{table.file: (table.schema, table.later) for table in TABLES},
 }
 
 WITHOUT_NULLS = {table.file: table.complete for table in TABLES}

@@ -154,11 +154,14 @@ STAGE_SCHEMA: Schema = {
     "leads": pl.Boolean,
     "number": pl.UInt32,
     "before_unix_ns": pl.Int64,
+    "asked_unix_ns": pl.Int64,
+    "called_unix_ns": pl.Int64,
     "scheduled_unix_ns": pl.Int64,
     "departed_unix_ns": pl.Int64,
     "acknowledged_unix_ns": pl.Int64,
     "arrived_unix_ns": pl.Int64,
     "resumed_unix_ns": pl.Int64,
+    "drained_unix_ns": pl.Int64,
     "received_unix_ns": pl.Int64,
     "waited_ns": pl.Int64,
     "round_trip_ns": pl.Int64,
@@ -174,6 +177,8 @@ when that was due at the other node: null where the fabric is real. The rows of 
 """
 OF_ANY_STAGE = ("cell", "rank", "leads", "number", "waited_ns", "round_trip_ns")
 """Columns without nulls."""
+LATER_STAGE_COLUMNS: Mapping[str, None] = dict.fromkeys(("asked_unix_ns", "called_unix_ns", "drained_unix_ns"))
+"""Those that records of earlier versions do not have."""
 
 
 def lacking(schema: Mapping[str, Any], required: Schema, later: Mapping[str, Any]) -> list[str]:
@@ -362,7 +367,7 @@ def _rank_stages(line: Stages) -> pl.DataFrame:
     durations = ("waited_ns", "round_trip_ns")
     columns: dict[str, Any] = {"number": pl.Series(line.number, dtype=pl.Int64)}
     for name in STAGE_TIMES:
-        times = pl.Series(getattr(line, name), dtype=pl.Int64)
+        times = pl.Series(getattr(line, name) or (None,) * len(line.number), dtype=pl.Int64)
         columns[name if name in durations else name.replace("_ns", "_unix_ns")] = (
             times if name in durations else times + line.base_unix_ns
         )
@@ -374,7 +379,9 @@ def _rank_stages(line: Stages) -> pl.DataFrame:
 def _crossed(sent: pl.DataFrame, received: pl.DataFrame, crossings: Crossings) -> pl.DataFrame:
     """Return the rows of what one rank sent with what the switch tells of it; `received` are those of the other rank."""
     both = sent.join(received.select("number", pl.col("arrived_unix_ns").alias("there")), on="number", how="left")
-    sent_ns, arrived_ns = (both[name].fill_null(UNKNOWN).to_numpy() for name in ("before_unix_ns", "there"))
+    # Of a message that its library asks the peer before, the frames of the question and the answer are none.
+    begin = both.select(pl.coalesce("called_unix_ns", "before_unix_ns")).to_series()
+    sent_ns, arrived_ns = (times.fill_null(UNKNOWN).to_numpy() for times in (begin, both["there"]))
     found = crossed(sent_ns, arrived_ns, crossings)
     told = {
         "switch_first_unix_ns": found.first,

@@ -346,12 +346,13 @@ class Stages(Model):
 
     Columns that end in `_ns` are from `base_unix_ns` on, by the CLOCK_REALTIME of the rank's host alone, but for `waited_ns` (how
     long the thread was runnable without a processor since the round trip before) and `round_trip_ns` (by the clock of the samples,
-    on the rank that `leads`, whose positions are the measured samples). Of what a rank sends: the call that sends it (`before`),
-    the frame in the queueing discipline (`scheduled`) and at the driver (`departed`), the peer's first acknowledgement since that
-    call; of several messages at once the first call, and the other boundaries of the last. Of what it receives: its last frame up
-    from the driver (`arrived`), the thread switched in (`resumed`; None: it was not), the message in the application (`received`).
-    None is a boundary that was not seen; `refused` names those that the host shows nobody, and why. `busiest` is who else used the
-    rank's processors most.
+    on the rank that `leads`, whose positions are the measured samples). Of what a rank sends: the call that sends it (`before`), a
+    library's call of the kernel that sends it (`called`), and its first one where it asked the peer before (`asked`), the frame in
+    the queueing discipline (`scheduled`) and at the driver (`departed`), the peer's first acknowledgement since that call; of
+    several messages at once the first call, and the other boundaries of the last. Of what it receives: its last frame up from the
+    driver (`arrived`), the thread switched in (`resumed`; None: it was not), its last byte in the library (`drained`), the message
+    in the application (`received`). None is a boundary that was not seen, and so is no column at all; `refused` names those that a
+    host shows nobody, and why. `busiest` is who else used the rank's processors most.
     """
 
     type: Literal["stages"] = "stages"
@@ -363,25 +364,32 @@ class Stages(Model):
     base_unix_ns: int
     number: tuple[int, ...]
     before_ns: tuple[int | None, ...]
+    asked_ns: tuple[int | None, ...] = ()
+    called_ns: tuple[int | None, ...] = ()
     scheduled_ns: tuple[int | None, ...]
     departed_ns: tuple[int | None, ...]
     acknowledged_ns: tuple[int | None, ...]
     arrived_ns: tuple[int | None, ...]
     resumed_ns: tuple[int | None, ...]
     waited_ns: tuple[int, ...]
+    drained_ns: tuple[int | None, ...] = ()
     received_ns: tuple[int | None, ...]
     round_trip_ns: tuple[int, ...]
 
     @model_validator(mode="after")
     def _columns_are_of_one_length(self) -> Stages:
         for name in STAGE_TIMES:
-            if len(getattr(self, name)) != len(self.number):
-                raise ValueError(f"{name} has {len(getattr(self, name))} positions, number has {len(self.number)}")
+            found = len(getattr(self, name))
+            if found != len(self.number) and not (name in OF_LIBRARIES and found == 0):
+                raise ValueError(f"{name} has {found} positions, number has {len(self.number)}")
         return self
 
 
 STAGE_TIMES = tuple(name for name in Stages.model_fields if name.endswith("_ns") and name != "base_unix_ns")
 """The columns of times."""
+
+OF_LIBRARIES = ("asked_ns", "called_ns", "drained_ns")
+"""Those of messages that a library sends and receives for the application, as MPI does; others have none."""
 
 
 class Counters(Model):

@@ -7,7 +7,8 @@ are hashed (`integrity.TABLE_FILES`). Writing, checking, hashing and reading it 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import polars as pl
 
@@ -15,6 +16,7 @@ from fabricbench.record.counter_frame import COUNTER_SCHEMA, counters_frame
 from fabricbench.record.crossings import Crossings
 from fabricbench.record.frames import (
     CHANNEL_SCHEMA,
+    LATER_STAGE_COLUMNS,
     OF_A_CHANNELS_NUMBER,
     OF_ANY_STAGE,
     STAGE_SCHEMA,
@@ -32,7 +34,7 @@ Rows = Callable[[Record, Mapping[int, Crossings]], pl.DataFrame]
 class RecordTable:
     """One table: `name` is that of its file without the ending; `complete` are its columns without nulls.
 
-    `row_bytes` bounds what a row takes, packed or not.
+    `row_bytes` bounds what a row takes, packed or not. `later` are columns that files of earlier versions lack, and what they hold.
     """
 
     name: str
@@ -40,6 +42,7 @@ class RecordTable:
     rows: Rows
     complete: tuple[str, ...]
     row_bytes: int
+    later: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def file(self) -> str:
@@ -54,7 +57,9 @@ CHANNELS = RecordTable(
     complete=tuple(name for name in CHANNEL_SCHEMA if name not in OF_A_CHANNELS_NUMBER),
     row_bytes=64,
 )
-STAGES = RecordTable("stages", STAGE_SCHEMA, stages_frame, complete=OF_ANY_STAGE, row_bytes=256)
+STAGES = RecordTable(
+    "stages", STAGE_SCHEMA, stages_frame, complete=OF_ANY_STAGE, row_bytes=256, later=LATER_STAGE_COLUMNS
+)
 COUNTERS = RecordTable(
     "counters",
     COUNTER_SCHEMA,

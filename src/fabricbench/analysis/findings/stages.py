@@ -15,6 +15,7 @@ class Stage(StrEnum):
     """What a message goes through, in the order of its way."""
 
     LIBRARY = "library"
+    HANDSHAKE = "handshake"
     SOCKET = "socket"
     QUEUEING = "queueing discipline"
     DRIVER = "driver"
@@ -26,6 +27,7 @@ class Stage(StrEnum):
     WAKE_UP = "wake-up"
     SCHEDULER = "scheduler"
     RETURN = "return"
+    DELIVERY = "delivery"
     APPLICATION = "application"
     REST = "outside the stamps"
 

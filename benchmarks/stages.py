@@ -1,6 +1,6 @@
 """Are stages what they are said to be? Measures how many messages are complete, what stamping takes, and where planted delays show.
 
-    python benchmarks/stages.py [--blocks 6] [--delay 20us] [--layers frame ip udp tcp]
+    python benchmarks/stages.py [--blocks 6] [--delay 20us] [--layers frame ip udp tcp mpi]
 
 Runs in a lab of its own and prints Markdown tables; docs/stages.md has what came out, and how. Delays are planted in an
 application and before the call that sends, for every second message (by a preloaded library that takes its time), and in the
@@ -45,12 +45,14 @@ from fabricbench.report.words import cell_words
 
 FABRIC = "gigabit-ethernet:mtu=1500"
 SIZES = (64, 1024, 8192)
-FRAME_SIZES = (64, 1024)
+SIZES_OF = {Layer.FRAME: (64, 1024), Layer.MPI: (64, 1024, 8192, 32768)}
+"""Of layers that take others."""
 COMPLETE, WITHIN, COST_NS, PLACED = 0.999, 0.998, 1_500.0, 0.95
 """What must hold: of all messages, of the complete ones, of a round trip of 64 B over udp, and of the trials of a planted delay."""
 MESSAGES_OF_A_TRIAL = 40
 """In a row, every second one of them planted."""
 
+PLANTED_LAYERS = (Layer.UDP, Layer.MPI)
 PLANTED = {"application": Stage.APPLICATION, "call": Stage.LIBRARY}
 PLANT = r"""
 #define _GNU_SOURCE
@@ -61,8 +63,10 @@ PLANT = r"""
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+enum { MPI_BYTES = 64 };
 // Takes its time for every second message, where PLANT says: after the stamp that ends the receiving of a message, or before
-// the call that sends one. Datagrams have their number behind the token; a raw socket's header is received in a place apart.
+// the call that sends one. Datagrams have their number behind the token (a raw socket's header is received in a place apart);
+// messages of MPI (MPICH) are counted from where stamps begin.
 static __thread int has_received;
 static long now(void) {
   struct timespec t;
@@ -77,9 +81,10 @@ static void take_time(const char* where) {
   while (now() < end) {}
 }
 static int is_stamped(int s) {
-  int on = 0;
+  int on = 0, type = 0;
   socklen_t n = sizeof on;
-  return getsockopt(s, SOL_SOCKET, SO_TIMESTAMPING, &on, &n) == 0 && on != 0;
+  return getsockopt(s, SOL_SOCKET, SO_TYPE, &type, &n) == 0 && type == SOCK_DGRAM &&
+         getsockopt(s, SOL_SOCKET, SO_TIMESTAMPING, &on, &n) == 0 && on != 0;
 }
 static int is_planted(const void* message) { unsigned number; memcpy(&number, (const char*)message + 4, 4); return number % 2; }
 ssize_t recvmsg(int s, struct msghdr* m, int f) {
@@ -95,6 +100,26 @@ int clock_gettime(clockid_t c, struct timespec* t) {
 ssize_t sendto(int s, const void* b, size_t n, int f, const struct sockaddr* to, socklen_t l) {
   if (n >= 8 && is_stamped(s) && is_planted(b)) take_time("call");
   return syscall(SYS_sendto, s, b, n, f, to, l);
+}
+static int is_counted;
+static unsigned number_sent, number_received;
+int setsockopt(int s, int level, int name, const void* value, socklen_t size) {
+  if (level == SOL_SOCKET && name == SO_TIMESTAMPING) {
+    is_counted = *(const int*)value != 0;
+    number_sent = number_received = 0;
+  }
+  return (int)syscall(SYS_setsockopt, s, level, name, value, size);
+}
+int PMPI_Send(const void*, int, int, int, int, int);
+int PMPI_Recv(void*, int, int, int, int, int, void*);
+int MPI_Send(const void* b, int n, int type, int to, int tag, int with) {
+  if (is_counted && n == MPI_BYTES && number_sent++ % 2) take_time("call");
+  return PMPI_Send(b, n, type, to, tag, with);
+}
+int MPI_Recv(void* b, int n, int type, int from, int tag, int with, void* status) {
+  const int r = PMPI_Recv(b, n, type, from, tag, with, status);
+  if (is_counted && n == MPI_BYTES) has_received = number_received++ % 2;
+  return r;
 }
 ssize_t send(int s, const void* b, size_t n, int f) { return sendto(s, b, n, f, 0, 0); }
 """
@@ -231,7 +256,8 @@ def tell_of_plants(folder: Path, layers: Iterable[Layer], blocks: int, delay_ns:
     )
     holds = True
     for layer, (where, stage) in itertools.product(layers, {**PLANTED, "switch": Stage.SWITCH}.items()):
-        asked = campaign(experiment(layer, SIZES[:1], (Receive.BLOCKING,)), blocks=blocks)
+        receives = () if layer is Layer.MPI else (Receive.BLOCKING,)
+        asked = campaign(experiment(layer, SIZES[:1], receives), blocks=blocks)
         here = folder / f"{layer}-{where}"
         if where == "switch":
             measure(here, asked, f"a={FABRIC},latency=1us,b={FABRIC},latency={1000 + delay_ns}ns")
@@ -256,13 +282,17 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--blocks", type=int, default=6)
     options.add_argument("--delay", type=parse_seconds, default=20e-6)
-    options.add_argument("--layers", type=Layer, nargs="+", default=[Layer.FRAME, Layer.IP, Layer.UDP, Layer.TCP])
+    options.add_argument(
+        "--layers", type=Layer, nargs="+", default=[Layer.FRAME, Layer.IP, Layer.UDP, Layer.TCP, Layer.MPI]
+    )
     given = options.parse_args()
     print(f"{platform.release()}, {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}\n")
     with tempfile.TemporaryDirectory(prefix="fabricbench-stages-") as name:
         folder = Path(name)
-        both = (Receive.BLOCKING, Receive.POLLING)
-        each = [experiment(one, FRAME_SIZES if one is Layer.FRAME else SIZES, both) for one in given.layers]
+        each = [
+            experiment(one, SIZES_OF.get(one, SIZES), () if one is Layer.MPI else (Receive.BLOCKING, Receive.POLLING))
+            for one in given.layers
+        ]
         holds = tell_of_messages(measure(folder / "messages", campaign(*each, blocks=given.blocks), FABRIC))
         numbered = [one for one in given.layers if one is not Layer.TCP]
         holds &= tell_of_plants(folder, numbered, 2, round(given.delay * 1e9))

@@ -225,14 +225,16 @@ _STAGED_WITH_PAUSES: Mapping[str, Any] = {**_STAGED, "warmup_samples": 5}
 
 EXPLAIN = Campaign(
     name="explain",
-    description="where the time of a message passes, alone, in turn and in bursts: its stages over udp, tcp, ip and frame",
+    description="where the time of a message passes, alone, in turn and in bursts: its stages over udp, tcp, mpi, ip and frame",
     blocks=8,
     unfit="leave out",
     experiments=(
-        Experiment(layers=(Layer.UDP, Layer.TCP), pattern=Pattern.PINGPONG, message_bytes=(64, 8 * KIB), **_STAGED),
         Experiment(layers=(Layer.FRAME, Layer.IP), pattern=Pattern.PINGPONG, message_bytes=(64,), **_STAGED),
         Experiment(
-            layers=(Layer.UDP, Layer.TCP),
+            layers=(Layer.UDP, Layer.TCP, Layer.MPI), pattern=Pattern.PINGPONG, message_bytes=(64, 8 * KIB), **_STAGED
+        ),
+        Experiment(
+            layers=(Layer.UDP, Layer.TCP, Layer.MPI),
             pattern=Pattern.PACED,
             message_bytes=(64,),
             parameters={"intervals": "random"},

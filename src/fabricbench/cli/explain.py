@@ -65,9 +65,9 @@ def explain(
 ) -> None:
     """Show the stages of round trips: how long each message is in library and socket, in the queue, on the wire, waking up.
 
-    With --testbed messages over udp and tcp are measured first: alone, at a set rate, in turn and in bursts; where raw sockets may
-    be opened, messages in turn over frame and ip as well. No right is needed for it. What delays them is named where a rule knows
-    it, and --confirm measures whether it goes where that is taken away.
+    With --testbed messages over udp, tcp and mpi are measured first: alone, at a set rate, in turn and in bursts; where raw sockets
+    may be opened, messages in turn over frame and ip as well. No right is needed for it. What delays them is named where a rule
+    knows it, and --confirm measures whether it goes where that is taken away.
 
     Examples: `fabricbench explain runs/why --testbed lab:fast-ethernet,myrinet`, `fabricbench explain runs/today`
     """

@@ -52,7 +52,6 @@ COMPLETE, WITHIN, COST_NS, PLACED = 0.999, 0.998, 1_500.0, 0.95
 MESSAGES_OF_A_TRIAL = 40
 """In a row, every second one of them planted."""
 
-PLANTED_LAYERS = (Layer.UDP, Layer.MPI)
 PLANTED = {"application": Stage.APPLICATION, "call": Stage.LIBRARY}
 PLANT = r"""
 #define _GNU_SOURCE

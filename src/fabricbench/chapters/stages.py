@@ -60,13 +60,14 @@ BOUNDARY_WORDS = {
 }
 """What a boundary is, in sentences."""
 METHOD = """
-Stages are differences of time stamps on one clock: the application's around its calls, the kernel's own (SO_TIMESTAMPING), and
-the scheduler's records of the rank's thread. Each host's part of a round trip is by that host's clock; what is left of the round
-trip passes between the hosts, so that no clocks need to agree. Of each launch the median over messages is taken, and of these
-the median over launches with its {level} interval, each of its row alone. Medians of stages need not add up to that of the
-round trip; stages of each message do. Stamping takes time of its own, which the same test without stamps in the same launch
-shows. A burst is told as one message, from the call that sends its first to the arrival of its last. Causes are named by rules,
-each where it is met in more than half of the launches of a test.
+Stages are differences of time stamps on one clock: the application's around its calls, those of the calls by which an MPI
+library reaches the kernel, the kernel's own (SO_TIMESTAMPING), and the scheduler's records of the rank's thread. Each host's
+part of a round trip is by that host's clock; what is left of the round trip passes between the hosts, so that no clocks need to
+agree. Of each launch the median over messages is taken, and of these the median over launches with its {level} interval, each
+of its row alone. Medians of stages need not add up to that of the round trip; stages of each message do. Stamping takes time of
+its own, which the same test without stamps in the same launch shows. A burst is told as one message, from the call that sends
+its first to the arrival of its last. Causes are named by rules, each where it is met in more than half of the launches of a
+test.
 """
 
 

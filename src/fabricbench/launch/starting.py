@@ -13,7 +13,7 @@
 3. All other arguments follow ours, in their order. One that binds or maps ranks takes the place of ours; one that says what a
    launch is (its ranks, nodes, directory, how nodes are reached) is refused: `Options`.
 4. A workload's own variables are set last, in each rank (`workload/counted.py`): they win by name, and its `LD_PRELOAD` is joined
-   behind all others.
+   behind all others. A measurer that notes the calls of MPI (`campaign/start.py`) begins anew with a library before all others.
 5. What was in force and which of ours were left out stands in the launch's conditions.
 """
 

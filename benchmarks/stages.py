@@ -82,7 +82,7 @@ static void take_time(const char* where) {
 static int is_stamped(int s) {
   int on = 0, type = 0;
   socklen_t n = sizeof on;
-  return getsockopt(s, SOL_SOCKET, SO_TYPE, &type, &n) == 0 && type == SOCK_DGRAM &&
+  return getsockopt(s, SOL_SOCKET, SO_TYPE, &type, &n) == 0 && type != SOCK_STREAM &&
          getsockopt(s, SOL_SOCKET, SO_TIMESTAMPING, &on, &n) == 0 && on != 0;
 }
 static int is_planted(const void* message) { unsigned number; memcpy(&number, (const char*)message + 4, 4); return number % 2; }

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 from fabricbench.analysis import analyse
+from fabricbench.analysis.findings import Findings
 from fabricbench.analysis.findings.costs import MessageCost
 from fabricbench.analysis.findings.stages import (
     Direction,
@@ -114,13 +115,7 @@ def test_the_stages_of_round_trips_in_a_lab_add_up_to_them(tmp_path: Path):
         OwnLab(nodes=2, fabrics=fabrics),
     )
     findings = analyse([run])
-    cells = rows_of(findings, "stage-cells", StagedCell)
-    assert len(cells) == 2 * 8
-    for cell in cells:
-        assert cell.has_switch
-        assert not cell.refused
-        assert cell.complete >= 0.95 * cell.messages, cell.missing
-        assert cell.within >= 0.95
+    expect_whole_messages(findings, cells=2 * 8)
     # The switch of one takes 200 us longer: that, and no other stage, is where they differ by as much.
     differences = [row for row in rows_of(findings, "stage-differences", StageDifference) if row.parts]
     for row in differences:
@@ -128,6 +123,16 @@ def test_the_stages_of_round_trips_in_a_lab_add_up_to_them(tmp_path: Path):
             sign = 1.0 if row.fabric_b == "far" else -1.0
             assert sign * row.difference.value == pytest.approx(400_000, rel=0.05)
     assert sum(row.parts == (Stage.SWITCH,) for row in differences) == 8
+
+
+def expect_whole_messages(findings: Findings, *, cells: int) -> None:
+    found = rows_of(findings, "stage-cells", StagedCell)
+    assert len(found) == cells
+    for cell in found:
+        assert cell.has_switch
+        assert not cell.refused
+        assert cell.complete >= 0.95 * cell.messages, cell.missing
+        assert cell.within >= 0.95
 
 
 def of_mpi(*sizes: int) -> Campaign:
@@ -153,13 +158,7 @@ def test_the_stages_of_messages_of_mpi_in_a_lab_add_up_to_their_round_trips(tmp_
     fabrics = tuple(parse_fabrics("near=gigabit-ethernet:mtu=1500,far=gigabit-ethernet:mtu=1500,latency=203us"))
     run, _ = measure(tmp_path / "run", of_mpi(64, 32768, 524288), OwnLab(nodes=2, fabrics=fabrics))
     findings = analyse([run])
-    cells = rows_of(findings, "stage-cells", StagedCell)
-    assert len(cells) == 2 * 3
-    for cell in cells:
-        assert cell.has_switch
-        assert not cell.refused
-        assert cell.complete >= 0.95 * cell.messages, cell.missing
-        assert cell.within >= 0.95
+    expect_whole_messages(findings, cells=2 * 3)
     differences = [row for row in rows_of(findings, "stage-differences", StageDifference) if row.parts]
     assert {Stage.LIBRARY, Stage.DELIVERY} <= {row.parts[0] for row in differences}
     of_switch = [row for row in differences if row.parts == (Stage.SWITCH,) and row.key.message_bytes == 64]

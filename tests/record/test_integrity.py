@@ -16,6 +16,7 @@ import pytest
 
 from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.model import Layer, Pattern
+from fabricbench.record import decoding
 from fabricbench.record.decoding import DECODER
 from fabricbench.record.integrity import data_hash, file_sha256, launch_path, seals
 from fabricbench.record.store import Run
@@ -250,6 +251,16 @@ def test_a_process_that_was_forked_leaves_the_decoding_child_to_its_parent(
     assert os.waitstatus_to_exitcode(os.waitpid(forked, 0)[1]) == 0
     DECODER.check_content(path)
     assert (tmp_path / "started").read_text() == "\n\n"
+
+
+@pytest.mark.timeout(30)
+def test_many_files_are_decoded_by_a_second_child_while_the_first_is_busy(run: Run, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(decoding, "MANY_FILES", 1)
+    decoders, path = decoding.Decoders(), run.path / "launches/b00-a/cells.parquet"
+    decoders.check_content(path)
+    with decoders._first._lock:
+        decoders.check_content(path)
+    decoders.end()
 
 
 def test_an_answer_that_was_not_waited_for_is_not_taken_for_that_of_the_next_file(

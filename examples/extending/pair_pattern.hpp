@@ -11,7 +11,7 @@
 namespace fabricbench {
 
 /// What lead_phases() and follow_orders() ask of either rank.
-template <class Clock, Transport T>
+template <Transport T>
 class Requests {
  public:
   Requests(T& path, Task& task)
@@ -52,20 +52,20 @@ class Requests {
   std::uint64_t sent_ = 0;
 };
 
-template <class Clock, Transport T>
+template <Transport T>
 class RequestOver {
  public:
   RequestOver(T& path, Task& task) : task_(task), requests_(path, task) {}
 
   Outcome run() {
-    Outcome outcome = run_rounds<Clock>(requests_, task_);
+    Outcome outcome = run_rounds(requests_, task_);
     outcome.bytes_per_sample = 1 + task_.probe.message_bytes;
     return outcome;
   }
 
  private:
   Task& task_;
-  Requests<Clock, T> requests_;
+  Requests<T> requests_;
 };
 
 struct Request {
@@ -74,8 +74,8 @@ struct Request {
   template <class T>
   static constexpr bool runs_over = requires { requires Transport<T> && T::traits.is_reliable; };
 
-  template <class Clock, class T>
-  using Over = RequestOver<Clock, T>;
+  template <class T>
+  using Over = RequestOver<T>;
 };
 
 }  // namespace fabricbench

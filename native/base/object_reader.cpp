@@ -1,6 +1,7 @@
 #include "base/object_reader.hpp"
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 namespace fabricbench {
 namespace {

@@ -70,7 +70,7 @@ void for_each_other_process(Use use) {
 
 }  // namespace
 
-OtherProcesses::OtherProcesses() : begin_ns_(KernelClock::now()) {
+OtherProcesses::OtherProcesses() : begin_ns_(Clock::now()) {
   for_each_other_process([this](int process, const ProcessFacts& facts) {
     begin_[process] = {.ticks = facts.ticks, .start_ticks = facts.start_ticks};
   });
@@ -82,7 +82,7 @@ std::optional<ProcessorUse> OtherProcesses::busiest() const {
   CPU_ZERO(&allowed);
   if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return std::nullopt;
   const double ticks_of_all =
-      static_cast<double>(KernelClock::now() - begin_ns_) * 1e-9 * static_cast<double>(sysconf(_SC_CLK_TCK));
+      static_cast<double>(Clock::now() - begin_ns_) * 1e-9 * static_cast<double>(sysconf(_SC_CLK_TCK));
   std::optional<ProcessorUse> found;
   for_each_other_process([&](int process, const ProcessFacts& facts) {
     if (facts.processor < 0 || facts.processor >= CPU_SETSIZE || !CPU_ISSET(facts.processor, &allowed)) return;

@@ -100,11 +100,11 @@ void check(int error, int other) {
 
 /// Whether a request is complete before it is better to sleep.
 bool is_soon_finished(MPI_Request& request, int other) {
-  const std::uint64_t begin = KernelClock::now();
+  const std::uint64_t begin = Clock::now();
   for (int is_done = 0;;) {
     check(MPI_Test(&request, &is_done, MPI_STATUS_IGNORE), other);
     if (is_done != 0) return true;
-    if (KernelClock::now() - begin > awake_ns) return false;
+    if (Clock::now() - begin > awake_ns) return false;
   }
 }
 
@@ -247,13 +247,13 @@ GlobalClock::GlobalClock(const Control& control, MPI_Comm communicator, const st
 
 void GlobalClock::learn_first() { sweep_often(is_one_clock_ ? at_first_of_one_clock : at_first); }
 
-bool GlobalClock::is_due() const { return KernelClock::now() - synchronised_ns_ > due_after_ns; }
+bool GlobalClock::is_due() const { return Clock::now() - synchronised_ns_ > due_after_ns; }
 
 ClockCheck GlobalClock::synchronise_again() {
   const ClockModel before = model_;
   fresh_.clear();
   sweep_often(is_one_clock_ ? in_between_of_one_clock : in_between);
-  const std::uint64_t now = KernelClock::now();
+  const std::uint64_t now = Clock::now();
   const ClockShift shift = is_same_as_first_ ? ClockShift{} : shift_from(before, fresh_, shortest_ns_);
   return {.model = model_,
           .shift_ns = shift.shift_ns,
@@ -276,7 +276,7 @@ void GlobalClock::sweep() {
     if (place == 0 && rank_ + stride < size_) teach(rank_ + stride);
     if (place == stride) learn(rank_ - stride);
   }
-  synchronised_ns_ = KernelClock::now();
+  synchronised_ns_ = Clock::now();
 }
 
 void GlobalClock::teach(int learner) const {
@@ -286,7 +286,7 @@ void GlobalClock::teach(int learner) const {
     check(MPI_Irecv(&exchange->is_over, 1, MPI_CXX_BOOL, learner, tag, communicator_, &request), learner);
     finish(*control_, request, exchange, learner);
     if (exchange->is_over) return;
-    const std::uint64_t now = KernelClock::now();
+    const std::uint64_t now = Clock::now();
     exchange->answer = {static_cast<double>(model_.to_global(now)), model_.error_at(now)};
     check(MPI_Isend(&exchange->answer, sizeof exchange->answer, MPI_CHAR, learner, tag, communicator_, &request),
           learner);
@@ -299,9 +299,9 @@ OffsetPoint GlobalClock::ask(int teacher, double& teacher_error) {
   const auto exchange = std::make_shared<Exchange>();
   MPI_Request asked = MPI_REQUEST_NULL;
   MPI_Request answered = MPI_REQUEST_NULL;
-  const std::uint64_t first_ns = KernelClock::now();
+  const std::uint64_t first_ns = Clock::now();
   const auto is_enough = [&](int taken) {
-    if (taken >= least_exchanges_of_point && KernelClock::now() - first_ns > enough_for_point_ns) return true;
+    if (taken >= least_exchanges_of_point && Clock::now() - first_ns > enough_for_point_ns) return true;
     return taken == most_exchanges_of_point || (taken >= exchanges_of_point && best.bound_ns <= held_up * shortest_ns_);
   };
   int taken = 0;
@@ -309,10 +309,10 @@ OffsetPoint GlobalClock::ask(int teacher, double& teacher_error) {
     for (; !is_enough(taken); ++taken) {
       check(MPI_Irecv(&exchange->answer, sizeof exchange->answer, MPI_CHAR, teacher, tag, communicator_, &answered),
             teacher);
-      const std::uint64_t begin = KernelClock::now();
+      const std::uint64_t begin = Clock::now();
       check(MPI_Isend(&exchange->is_over, 1, MPI_CXX_BOOL, teacher, tag, communicator_, &asked), teacher);
       finish(*control_, answered, exchange, teacher);
-      const std::uint64_t end = KernelClock::now();
+      const std::uint64_t end = Clock::now();
       finish(*control_, asked, exchange, teacher);
       const double half = static_cast<double>(end - begin) / 2;
       if (half >= best.bound_ns) continue;

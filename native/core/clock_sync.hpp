@@ -29,7 +29,7 @@ namespace fabricbench {
 /// How the monotonic clock of this rank is read against that of rank 0, with a bound of its error. Ranks that provably
 /// read one clock (same boot, same time namespace) share it and need no line.
 ///
-/// global = local + offset + drift * (local - at), in nanoseconds of KernelClock.
+/// global = local + offset + drift * (local - at), in nanoseconds of Clock.
 struct ClockModel {
   static constexpr MessageType message_type = MessageType::clock_model;
   double offset_ns = 0;

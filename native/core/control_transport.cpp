@@ -58,7 +58,7 @@ class MpiControlTransport final : public ControlTransport {
     return is_done != 0;
   }
 
-  std::uint64_t now_ns() const override { return KernelClock::now(); }
+  std::uint64_t now_ns() const override { return Clock::now(); }
   void wait(Pause& pause, std::optional<std::uint64_t> /*alarm_ns*/) override { pause.sleep(); }
 
   [[noreturn]] void abort(int exit_code) override {

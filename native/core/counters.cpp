@@ -11,6 +11,7 @@
 #include <cstring>
 #include <iterator>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <span>
 #include <system_error>
@@ -212,9 +213,9 @@ std::vector<std::size_t> interrupts_of(const fs::path& interface) {
 /// Do something and note how long it took.
 template <class Action>
 void timed(Counts& counts, Action action) {
-  const std::uint64_t begin = KernelClock::now();
+  const std::uint64_t begin = Clock::now();
   action();
-  const std::uint64_t end = KernelClock::now();
+  const std::uint64_t end = Clock::now();
   counts[Counter::elapsed_ns] = end;
   counts[Counter::reading_ns] = end - begin;
 }

@@ -53,33 +53,27 @@ class Series {
   void prepare(std::size_t capacity, bool with_bytes) {
     count_ = 0;
     batches_.clear();
-    if (ticks_.size() < capacity) ticks_.resize(capacity);
+    if (times_ns_.size() < capacity) times_ns_.resize(capacity);
     if (with_bytes && bytes_.size() < capacity) bytes_.resize(capacity);
     has_bytes_ = with_bytes;
   }
-  std::span<const std::uint64_t> ticks() const { return std::span(ticks_).first(count_); }
+  std::span<const std::uint64_t> times_ns() const { return std::span(times_ns_).first(count_); }
   std::span<const std::uint64_t> bytes() const { return std::span(bytes_).first(has_bytes_ ? count_ : 0); }
   std::size_t size() const { return count_; }
-  std::size_t room() const { return ticks_.size() - count_; }
-
-  /// Turn every sample into another unit, after the timing.
-  template <class Convert>
-  void scale(Convert convert) {
-    for (std::size_t i = 0; i < count_; ++i) ticks_[i] = convert(ticks_[i]);
-  }
+  std::size_t room() const { return times_ns_.size() - count_; }
 
   /// The samples from now on follow each other without a pause, from this global time on.
   void begin_batch(std::int64_t start_ns) { batches_.push_back({static_cast<std::uint32_t>(count_), start_ns}); }
   const std::vector<Batch>& batches() const { return batches_; }
 
-  void push(std::uint64_t ticks) { ticks_[count_++] = ticks; }
-  void push(std::uint64_t ticks, std::uint64_t bytes) {
+  void push(std::uint64_t time_ns) { times_ns_[count_++] = time_ns; }
+  void push(std::uint64_t time_ns, std::uint64_t bytes) {
     bytes_[count_] = bytes;
-    ticks_[count_++] = ticks;
+    times_ns_[count_++] = time_ns;
   }
 
  private:
-  std::vector<std::uint64_t> ticks_;
+  std::vector<std::uint64_t> times_ns_;
   std::vector<std::uint64_t> bytes_;
   std::vector<Batch> batches_;
   std::size_t count_ = 0;
@@ -153,7 +147,6 @@ struct Findings {
 struct Task {
   const PlanProbe& probe;
   const CellTeam& team;
-  Timebase timebase;
   double clock_overhead_ns;
   std::uint32_t token;
   std::uint32_t& sequence;  // of the next message on the path of two, unreliable layers only; goes on from cell to cell

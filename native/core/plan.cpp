@@ -1,10 +1,12 @@
 #include "core/plan.hpp"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <span>
 #include <unordered_set>
 
+#include "base/object_reader.hpp"
 #include "base/program.hpp"
 
 namespace fabricbench {
@@ -110,14 +112,21 @@ std::vector<int> read_ranks(const json& value, const std::string& path) {
   return ranks;
 }
 
-json read_parameters(const json& value, const std::string& path) {
+Parameters read_parameters(const json& value, const std::string& path) {
   if (!value.is_object()) throw InputError(path, "must be an object");
+  Parameters parameters;
   for (const auto& [key, parameter] : value.items()) {
-    if (!parameter.is_string() && !parameter.is_number()) {
+    if (parameter.is_string()) {
+      parameters[key] = parameter.get<std::string>();
+    } else if (parameter.is_number_float()) {
+      parameters[key] = parameter.get<double>();
+    } else if (parameter.is_number()) {
+      parameters[key] = parameter.get<std::int64_t>();
+    } else {
       throw InputError(path + "." + key, "must be a string or a number");
     }
   }
-  return value;
+  return parameters;
 }
 
 PlanCongestor read_congestor(const json& value, const std::string& path) {
@@ -174,6 +183,10 @@ PlanProbe read_probe(const json& value, const std::string& path) {
 }
 
 }  // namespace
+
+std::string text_of(const ParameterValue& value) {
+  return std::visit([](const auto& held) { return json(held).dump(); }, value);
+}
 
 Plan parse_plan(std::string_view text) {
   json document;

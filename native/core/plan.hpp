@@ -3,14 +3,15 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "base/interface.hpp"
-#include "base/object_reader.hpp"
 #include "base/vocabulary.hpp"
 #include "core/pattern_facts.hpp"
 #include "core/secret.hpp"
@@ -45,13 +46,20 @@ struct Stopping {
   double confidence = 0.95;
 };
 
+/// What a plan gives a cell by name.
+using ParameterValue = std::variant<std::int64_t, double, std::string>;
+using Parameters = std::map<std::string, ParameterValue, std::less<>>;
+
+/// As JSON has it: `3`, `0.5`, `"word"`.
+std::string text_of(const ParameterValue& value);
+
 /// What other ranks do while a cell is measured.
 struct PlanCongestor {
   Layer layer = Layer::tcp;
   Pattern pattern = Pattern::incast;
   std::size_t message_bytes = 0;
   std::vector<int> ranks;
-  nlohmann::json parameters = nlohmann::json::object();
+  Parameters parameters;
   bool is_idle = false;  // there, but sends nothing: the control of what the method itself adds
 };
 
@@ -67,7 +75,7 @@ struct PlanProbe {
   std::size_t verify_messages = 0;
   double reply_timeout_seconds = 0.25;
   Stopping stopping;
-  nlohmann::json parameters = nlohmann::json::object();
+  Parameters parameters;
   std::optional<PlanCongestor> congestor;
 };
 

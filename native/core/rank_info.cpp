@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <fstream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <span>
 #include <vector>
 

@@ -1,6 +1,7 @@
 #include "core/rdma_attachment.hpp"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "core/message.hpp"
 

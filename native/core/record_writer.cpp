@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <concepts>
+#include <nlohmann/json.hpp>
 #include <span>
 
 #include "base/program.hpp"
@@ -33,10 +34,18 @@ void append_list(std::string& text, std::span<const Number> numbers) {
   text += ']';
 }
 
+Line to_json(const Parameters& parameters) {
+  Line line = Line::object();
+  for (const auto& [name, value] : parameters) {
+    std::visit([&](const auto& held) { line[name] = held; }, value);
+  }
+  return line;
+}
+
 Line to_json(const PlanCongestor& congestor) {
-  return {{"layer", name_of(congestor.layer)},        {"pattern", name_of(congestor.pattern)},
-          {"message_bytes", congestor.message_bytes}, {"ranks", congestor.ranks},
-          {"parameters", congestor.parameters},       {"is_idle", congestor.is_idle}};
+  return {{"layer", name_of(congestor.layer)},           {"pattern", name_of(congestor.pattern)},
+          {"message_bytes", congestor.message_bytes},    {"ranks", congestor.ranks},
+          {"parameters", to_json(congestor.parameters)}, {"is_idle", congestor.is_idle}};
 }
 
 /// The ranks that really take part.
@@ -225,7 +234,7 @@ void RecordWriter::open_cell(const PlanProbe& probe, const CellReport& report) {
                {"messages_per_sample", is_stream ? probe.messages_per_sample : 1},
                {"operations_per_sample", report.outcome.operations_per_sample},
                {"bytes_per_sample", report.outcome.bytes_per_sample},
-               {"parameters", probe.parameters},
+               {"parameters", to_json(probe.parameters)},
                {"channels", report.outcome.channels}});
     if (probe.congestor) line["congestor"] = to_json(*probe.congestor);
     file_.add(line);

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,7 +24,7 @@ class RecordWriter {
   /// `ranks` are the RankInfo objects of all ranks, in order; `not_counted` is what they cannot count
   /// (core/counters.hpp).
   void write_header(const Plan& plan, const std::vector<nlohmann::json>& ranks, const ClockInfo& clock,
-                    const std::string& mpi_library, const nlohmann::json& not_counted = nlohmann::json::array());
+                    const std::string& mpi_library, const nlohmann::json& not_counted);
   /// How a rank's clock is read against rank 0's, found at the "begin" or the "end" of the launch.
   void write_clock(const ClockModel& clock, int rank, std::string_view phase);
   /// A cell: its opening, with the joined report's samples; then the parts of each rank that has some; then its end.

@@ -33,7 +33,7 @@ double watchdog_period(double bound_seconds);
 class Patience {
  public:
   bool is_over(std::uint64_t bound_ns) {
-    const std::uint64_t now = KernelClock::now();
+    const std::uint64_t now = Clock::now();
     if (first_look_ == 0) first_look_ = now;
     return now - first_look_ >= bound_ns;
   }

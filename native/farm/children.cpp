@@ -49,7 +49,7 @@ std::vector<pid_t> own_children() {
 }  // namespace
 
 std::vector<pid_t> kill_children(const std::map<pid_t, std::uint64_t>& spared) {
-  for (const std::uint64_t begin = KernelClock::now();;) {
+  for (const std::uint64_t begin = Clock::now();;) {
     std::vector<pid_t> left;
     for (const pid_t each : own_children()) {
       if (spared.contains(each)) continue;
@@ -58,7 +58,7 @@ std::vector<pid_t> kill_children(const std::map<pid_t, std::uint64_t>& spared) {
     }
     // The list may miss one that comes just then; who has no child at all knows it.
     if (left.empty() && (!spared.empty() || (waitpid(-1, nullptr, WNOHANG) < 0 && errno == ECHILD))) return {};
-    if (KernelClock::now() - begin > kill_limit_ns) return left;
+    if (Clock::now() - begin > kill_limit_ns) return left;
     poll(nullptr, 0, 1);
   }
 }

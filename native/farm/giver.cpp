@@ -39,13 +39,13 @@ Giver::Giver(const Control& control, MPI_Comm pieces, const FarmPlan& plan, cons
       record_(record),
       workers_(std::move(workers)),
       schedule_(plan.jobs, plan.retries, hosts_of(workers_), plan.at_once + staged_ahead),
-      heard_ns_(workers_.size(), KernelClock::now()) {}
+      heard_ns_(workers_.size(), Clock::now()) {}
 
-double Giver::now_s() const { return static_cast<double>(KernelClock::now() - begin_ns_) * 1e-9; }
+double Giver::now_s() const { return static_cast<double>(Clock::now() - begin_ns_) * 1e-9; }
 
 FarmTotals Giver::run() {
   const Traffic before = read_traffic_counters();
-  begin_ns_ = KernelClock::now();
+  begin_ns_ = Clock::now();
   Waiting waiting;
   try {
     while (!schedule_.is_over()) {
@@ -86,9 +86,9 @@ void Giver::close(FarmTotals& totals) {
     channel_.send(workers_[worker].rank, FarmOver{});
     closing_.push_back(worker);
   }
-  const std::uint64_t begin_ns = KernelClock::now();
+  const std::uint64_t begin_ns = Clock::now();
   Waiting waiting;
-  while (!closing_.empty() && KernelClock::now() - begin_ns < patience_of_the_record_ns) {
+  while (!closing_.empty() && Clock::now() - begin_ns < patience_of_the_record_ns) {
     const std::size_t before = closing_.size();
     std::erase_if(closing_, [this, &totals](std::size_t worker) {
       const WorkerPlace& place = workers_[worker];
@@ -236,7 +236,7 @@ bool Giver::take_results() {
   bool has_heard = false;
   while (const std::optional<int> from = channel_.control().who_has_sent(launch_tag)) {
     const auto said = channel_.receive<FarmResult, FarmAlive>(*from);
-    heard_ns_[worker_of(*from)] = KernelClock::now();
+    heard_ns_[worker_of(*from)] = Clock::now();
     if (const auto* result = std::get_if<FarmResult>(&said)) {
       conclude(*result);
       has_heard = true;
@@ -295,7 +295,7 @@ void Giver::give_up_where_nobody_is_left() {
 }
 
 void Giver::refuse_silence() const {
-  const std::uint64_t now = KernelClock::now();
+  const std::uint64_t now = Clock::now();
   for (std::size_t worker = 0; worker < workers_.size(); ++worker) {
     const double silent = static_cast<double>(now - std::min(now, heard_ns_[worker])) * 1e-9;
     if (silent <= plan_.patience_seconds) continue;

@@ -128,10 +128,10 @@ class Keeper {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     signals_ = signals_as_descriptor();
     json told{{"id", order_.at("run")}};
-    const std::uint64_t begin = KernelClock::now();
+    const std::uint64_t begin = Clock::now();
     if (const std::string problem = start(); problem.empty()) {
       wait(begin);
-      told["seconds"] = static_cast<double>(KernelClock::now() - begin) * 1e-9;
+      told["seconds"] = static_cast<double>(Clock::now() - begin) * 1e-9;
     } else {
       told["problem"] = problem;
       told["is_of_node"] = is_of_node_;
@@ -221,7 +221,7 @@ class Keeper {
     std::array<pollfd, 2> awaited{pollfd{.fd = signals_.get(), .events = POLLIN, .revents = 0},
                                   pollfd{.fd = socket_, .events = 0, .revents = 0}};
     while (!status_ && !is_late_ && !is_left_) {
-      const std::uint64_t gone = KernelClock::now() - begin;
+      const std::uint64_t gone = Clock::now() - begin;
       const std::uint64_t left = gone < limit_ns ? limit_ns - gone : 0;
       const timespec at_most{static_cast<time_t>(left / 1'000'000'000U), static_cast<long>(left % 1'000'000'000U)};
       const int ready = ppoll(awaited.data(), awaited.size(), &at_most, nullptr);
@@ -389,8 +389,8 @@ class Helper {
   std::string end() {
     for (const auto& [keeper, id] : keepers_) kill(keeper, SIGTERM);
     // Each kills what it keeps, within its limit; then whoever is left is killed here.
-    const std::uint64_t begin = KernelClock::now();
-    while (!keepers_.empty() && KernelClock::now() - begin < 2 * kill_limit_ns) {
+    const std::uint64_t begin = Clock::now();
+    while (!keepers_.empty() && Clock::now() - begin < 2 * kill_limit_ns) {
       std::erase_if(keepers_, [](const auto& one) { return waitpid(one.first, nullptr, WNOHANG) != 0; });
       if (!keepers_.empty()) poll(nullptr, 0, 1);
     }

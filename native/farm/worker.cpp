@@ -60,7 +60,7 @@ Worker::Worker(const Control& control, MPI_Comm pieces, const FarmPlan& plan, Ru
       runner_(runner),
       root_(std::move(root)),
       has_output_file_(names_output(plan.command)),
-      said_ns_(KernelClock::now()) {}
+      said_ns_(Clock::now()) {}
 
 void Worker::run() {
   try {
@@ -345,13 +345,13 @@ void Worker::refuse(std::uint64_t id, std::string_view how, const std::string& w
 
 void Worker::say(const FarmResult& result) {
   channel_.send(0, result);
-  said_ns_ = KernelClock::now();
+  said_ns_ = Clock::now();
 }
 
 void Worker::sign_of_life() {
-  if (KernelClock::now() - said_ns_ < sign_of_life_ns) return;
+  if (Clock::now() - said_ns_ < sign_of_life_ns) return;
   channel_.send(0, FarmAlive{});
-  said_ns_ = KernelClock::now();
+  said_ns_ = Clock::now();
 }
 
 void Worker::remove_folder(const std::string& folder) {

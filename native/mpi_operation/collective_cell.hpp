@@ -123,11 +123,11 @@ void verify_barrier(Call& call, MPI_Comm communicator, const Shape& shape, std::
   if (turn % static_cast<std::uint64_t>(shape.ranks) == static_cast<std::uint64_t>(shape.rank)) {
     nanosleep(&late, nullptr);
   }
-  std::int64_t came_ns = task.clock.to_global(KernelClock::now());
+  std::int64_t came_ns = task.clock.to_global(Clock::now());
   check_mpi(call(), "MPI_Barrier");
-  const std::int64_t left_ns = task.clock.to_global(KernelClock::now());
+  const std::int64_t left_ns = task.clock.to_global(Clock::now());
   // Clocks agree within their errors only.
-  const auto error_ns = static_cast<std::int64_t>(task.clock.error_at(KernelClock::now()));
+  const auto error_ns = static_cast<std::int64_t>(task.clock.error_at(Clock::now()));
   came_ns -= error_ns;
   check_mpi(MPI_Allreduce(MPI_IN_PLACE, &came_ns, 1, MPI_INT64_T, MPI_MAX, communicator), "MPI_Allreduce");
   count_result(task.counters, left_ns + error_ns >= came_ns);

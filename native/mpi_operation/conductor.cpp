@@ -90,9 +90,9 @@ double time_in_a_row(const CallTimes& batch) {
 
 double mean_reading_ns() {
   constexpr int readings = 64;
-  const std::uint64_t begin = KernelClock::now();
+  const std::uint64_t begin = Clock::now();
   std::uint64_t last = begin;
-  for (int i = 0; i < readings; ++i) last = KernelClock::now();
+  for (int i = 0; i < readings; ++i) last = Clock::now();
   return static_cast<double>(last - begin) / readings;
 }
 
@@ -124,9 +124,9 @@ void compute(std::uint64_t iterations) {
 void Computing::calibrate(std::int64_t time_ns) {
   std::uint64_t shortest_ns = ~std::uint64_t{0};
   for (int i = 0; i < trials; ++i) {
-    const std::uint64_t begin = KernelClock::now();
+    const std::uint64_t begin = Clock::now();
     compute(trial_iterations);
-    shortest_ns = std::min(shortest_ns, KernelClock::now() - begin);
+    shortest_ns = std::min(shortest_ns, Clock::now() - begin);
   }
   const double iterations_per_ns = static_cast<double>(trial_iterations) / static_cast<double>(shortest_ns);
   iterations_ = static_cast<std::uint64_t>(static_cast<double>(time_ns) * iterations_per_ns);
@@ -202,7 +202,7 @@ Outcome Conductor::lead_phase(const Stopping& stopping, CallPhase phase) {
     const double share = is_measured ? least_valid : 0;
     return valid_.size() >= least && static_cast<double>(valid_.size()) >= share * static_cast<double>(taken);
   };
-  const std::uint64_t begin = KernelClock::now();
+  const std::uint64_t begin = Clock::now();
   while (!outcome.stop) {
     const double window_seconds = static_cast<double>(window_ns_) * 1e-9;
     const std::size_t wanted = rule.next_batch(valid_.size(), outcome.seconds, window_seconds);
@@ -214,7 +214,7 @@ Outcome Conductor::lead_phase(const Stopping& stopping, CallPhase phase) {
       if (slowest_.lateness()[i] <= static_cast<std::uint64_t>(tolerance_ns_)) valid_.push_back(slowest_.times()[i]);
     }
     adapt(valid_.size() - before);
-    outcome.seconds = static_cast<double>(KernelClock::now() - begin) * 1e-9;
+    outcome.seconds = static_cast<double>(Clock::now() - begin) * 1e-9;
     outcome.stop = rule.decide(valid_, outcome.seconds);
     const double patient_s = std::max(patience * stopping.maximum_seconds, least_patience_s);
     const bool has_patience = !has_enough() && outcome.seconds < patient_s;
@@ -257,7 +257,7 @@ void Conductor::direct(CallPhase phase, std::size_t calls, std::int64_t window_n
 }
 
 std::int64_t Conductor::next_start() {
-  const std::int64_t soon = task_.clock.to_global(KernelClock::now()) + lead_ns_;
+  const std::int64_t soon = task_.clock.to_global(Clock::now()) + lead_ns_;
   const bool is_first = std::exchange(is_first_order_, false);
   return is_first ? std::max(soon, task_.start_ns) : soon;
 }

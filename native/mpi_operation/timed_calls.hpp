@@ -82,15 +82,15 @@ inline constexpr std::uint64_t wake_early_ns = 60'000;
 
 /// Wait until this rank's clock shows `local_ns`; when it was seen to.
 inline std::uint64_t wait_until(std::uint64_t local_ns, Waiting waiting) {
-  std::uint64_t now = KernelClock::now();
+  std::uint64_t now = Clock::now();
   const std::uint64_t early = waiting == Waiting::spin ? wake_early_ns : 0;
   if (now + early < local_ns) {
     const std::uint64_t wake_ns = local_ns - early;
     const timespec wake{static_cast<time_t>(wake_ns / 1'000'000'000U), static_cast<long>(wake_ns % 1'000'000'000U)};
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &wake, nullptr);
-    now = KernelClock::now();
+    now = Clock::now();
   }
-  while (now < local_ns) now = KernelClock::now();
+  while (now < local_ns) now = Clock::now();
   return now;
 }
 
@@ -101,9 +101,9 @@ void take_in_a_row(Call& call, const CallOrder& order, const ClockModel& clock, 
   if (order.calls == 0) return;
   const std::uint64_t waited = wait_until(clock.to_local(order.start_ns), order.waiting);
   int error = call();
-  const std::uint64_t began = KernelClock::now();
+  const std::uint64_t began = Clock::now();
   for (std::uint32_t i = 1; i < order.calls && error == MPI_SUCCESS; ++i) error = call();
-  const std::uint64_t ended = KernelClock::now();
+  const std::uint64_t ended = Clock::now();
   times.note(0, 0, clock.to_global(waited) - order.start_ns, error);
   times.note(order.calls - 1, static_cast<std::int64_t>(ended - began), 0, error);
 }
@@ -115,7 +115,7 @@ void take_in_windows(Call& call, const CallOrder& order, const ClockModel& clock
   for (std::size_t i = 0; i < order.calls; ++i, start_ns += order.window_ns) {
     const std::uint64_t began = wait_until(clock.to_local(start_ns), order.waiting);
     const int error = call();
-    const std::uint64_t ended = KernelClock::now();
+    const std::uint64_t ended = Clock::now();
     times.note(i, clock.to_global(ended) - start_ns, clock.to_global(began) - start_ns, error);
     if (error != MPI_SUCCESS) [[unlikely]]
       break;
@@ -136,9 +136,9 @@ void take_after_barriers(Call& call, MPI_Comm communicator, const CallOrder& ord
   wait_until(clock.to_local(order.start_ns), order.waiting);
   for (std::size_t i = 0; i < order.calls; ++i) {
     const int barrier_error = MPI_Barrier(communicator);
-    const std::uint64_t began = KernelClock::now();
+    const std::uint64_t began = Clock::now();
     const int error = call();
-    const std::uint64_t ended = KernelClock::now();
+    const std::uint64_t ended = Clock::now();
     times.note(i, static_cast<std::int64_t>(ended - began), 0, std::max(barrier_error, error));
     if (error != MPI_SUCCESS || barrier_error != MPI_SUCCESS) [[unlikely]]
       break;

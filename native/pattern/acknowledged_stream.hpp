@@ -18,7 +18,7 @@ namespace fabricbench {
 inline bool is_acknowledged(const PlanProbe& probe) { return whole_parameter(probe, "window") > 0; }
 
 /// Over what cannot answer.
-template <class Clock, class T>
+template <class T>
 class AcknowledgedStream {
  public:
   AcknowledgedStream(T&, Task&) {
@@ -95,9 +95,9 @@ class WindowInOneBuffer<T> {
   bool is_sender_ = false;
 };
 
-template <class Clock, Transport T>
+template <Transport T>
   requires(T::traits.is_reliable)
-class AcknowledgedStream<Clock, T> {
+class AcknowledgedStream<T> {
  public:
   AcknowledgedStream(T& path, Task& task)
       : path_(path), task_(task), window_(path, task, window_of(task.probe)), answer_(task.allocate(answer_bytes)) {
@@ -135,7 +135,7 @@ class AcknowledgedStream<Clock, T> {
   /// The first window, which comes when the sender does, starts the clock.
   Outcome receive() {
     window_.receive();
-    WindowLog<Clock> log(task_);
+    WindowLog log(task_);
     std::uint64_t begin = Clock::now();
     for (bool has_enough = false; !has_enough;) {
       path_.send(answer_.span());

@@ -15,13 +15,13 @@
 
 namespace fabricbench {
 
-/// When a burst began and when its answer had come, ticks.
+/// When a burst began and when its answer had come, ns.
 struct BurstTime {
   std::uint64_t begin;
   std::uint64_t end;
 };
 
-template <class Clock, Transport T, class Hooks>
+template <Transport T, class Hooks>
   requires(T::traits.is_reliable)
 class ReliableBursts {
  public:
@@ -89,7 +89,7 @@ class ReliableBursts {
 
 /// Where messages are refused that come too early, the follower has the receives of the next burst posted before the
 /// leader has the answer to this one, and the leader's messages wait for those of the first.
-template <class Clock, GrantingTransport T>
+template <GrantingTransport T>
 class PostedBursts {
  public:
   PostedBursts(T& path, Task& task, std::size_t messages)
@@ -147,7 +147,7 @@ class PostedBursts {
 
 /// Over an unreliable path a burst that is not complete has no answer: the first rank gives it up, and its time is
 /// none.
-template <class Clock, Transport T, class Hooks>
+template <Transport T, class Hooks>
   requires(!T::traits.is_reliable)
 class CountedBursts {
  public:
@@ -160,7 +160,7 @@ class CountedBursts {
         in_(task.allocate(task.probe.message_bytes)),
         came_in_(messages, none) {
     path_.set_bound(task.team.member() == leader ? task.probe.reply_timeout_seconds : follower_bound_seconds);
-    timeout_ = task.timebase.to_ticks(task.probe.reply_timeout_seconds);
+    timeout_ = seconds_to_ns(task.probe.reply_timeout_seconds);
   }
   ~CountedBursts() { expect_no_more(path_, in_, out_); }
   CountedBursts(const CountedBursts&) = delete;
@@ -279,39 +279,39 @@ class CountedBursts {
 };
 
 /// Over what does not send messages, pattern/one_sided.hpp says what they are.
-template <class Clock, class T>
+template <class T>
 struct BurstsOver;
-template <class Clock, Transport T>
+template <Transport T>
   requires(!T::traits.is_reliable)
-struct BurstsOver<Clock, T> {
-  using type = CountedBursts<Clock, T, HooksOver<T>>;
+struct BurstsOver<T> {
+  using type = CountedBursts<T, HooksOver<T>>;
 };
-template <class Clock, Transport T>
+template <Transport T>
   requires(T::traits.is_reliable && !GrantingTransport<T>)
-struct BurstsOver<Clock, T> {
-  using type = ReliableBursts<Clock, T, HooksOver<T>>;
+struct BurstsOver<T> {
+  using type = ReliableBursts<T, HooksOver<T>>;
 };
-template <class Clock, GrantingTransport T>
+template <GrantingTransport T>
   requires(T::traits.is_reliable)
-struct BurstsOver<Clock, T> {
-  using type = PostedBursts<Clock, T>;
+struct BurstsOver<T> {
+  using type = PostedBursts<T>;
 };
 
-template <class Clock, PeerTransport T>
+template <PeerTransport T>
 class BurstOver {
  public:
   BurstOver(T& path, Task& task)
       : path_(path), task_(task), messages_(messages_of(task.probe)), bursts_(bursts_over(path, task, messages_)) {}
 
   Outcome run() {
-    Outcome outcome = run_rounds<Clock>(bursts_, task_);
+    Outcome outcome = run_rounds(bursts_, task_);
     outcome.bytes_per_sample = (messages_ + (OneSidedTransport<T> ? 0 : 1)) * task_.probe.message_bytes;
     if constexpr (StagedTransport<T>) task_.findings.stages.push_back(stages_of(path_, task_));
     return outcome;
   }
 
  private:
-  using Bursts = typename BurstsOver<Clock, T>::type;
+  using Bursts = typename BurstsOver<T>::type;
   static Bursts bursts_over(T& path, Task& task, std::size_t messages) {
     if constexpr (OneSidedTransport<T> || GrantingTransport<T>) {
       return {path, task, messages};
@@ -342,8 +342,8 @@ struct Burst {
   template <class T>
   static constexpr bool runs_over = Transport<T> || OneSidedTransport<T>;
 
-  template <class Clock, class T>
-  using Over = BurstOver<Clock, T>;
+  template <class T>
+  using Over = BurstOver<T>;
 };
 
 }  // namespace fabricbench

@@ -241,7 +241,7 @@ class PolledFlood {
 
   void drive(FloodWindows& windows) {
     for (;;) {
-      const std::uint64_t now = KernelClock::now();
+      const std::uint64_t now = Clock::now();
       if (const auto phase = windows.note(now, came_)) [[unlikely]]
         enter(*phase);
       if (windows.is_over()) break;
@@ -344,9 +344,9 @@ class PolledFlood {
       return true;
     };
     is_interface_full_ = false;
-    std::uint64_t heard = KernelClock::now();
+    std::uint64_t heard = Clock::now();
     for (;;) {
-      const std::uint64_t now = KernelClock::now();
+      const std::uint64_t now = Clock::now();
       const std::uint64_t came_before = came_;
       take_all();
       if (came_ != came_before) heard = now;

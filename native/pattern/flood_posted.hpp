@@ -128,7 +128,7 @@ class PostedFlood {
 
   void drive(FloodWindows& windows) {
     for (;;) {
-      if (const auto phase = windows.note(KernelClock::now(), came_bytes_)) [[unlikely]]
+      if (const auto phase = windows.note(Clock::now(), came_bytes_)) [[unlikely]]
         enter(*phase);
       if (windows.is_over()) break;
       progress([&](std::size_t link, std::size_t place) { post_send(link, place); },
@@ -171,10 +171,10 @@ class PostedFlood {
     bool has_told = false;
     std::vector<std::uint64_t> wanted(links_.size(), 0);
     std::size_t heard = 0;  // links before this one have their tally, or need none
-    std::uint64_t last_look = KernelClock::now();
+    std::uint64_t last_look = Clock::now();
     const Settling settling(task_);
     for (;;) {
-      const std::uint64_t now = KernelClock::now();
+      const std::uint64_t now = Clock::now();
       if (now - last_look > look_every_ns) {
         tallies.look_for_failed(heard);
         settling.look();

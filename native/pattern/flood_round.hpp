@@ -74,7 +74,7 @@ class FloodWindows {
   void wait_for_start() {
     const std::uint64_t start = task_.clock.to_local(task_.start_ns);
     const timespec until{static_cast<time_t>(start / 1'000'000'000), static_cast<long>(start % 1'000'000'000)};
-    while (KernelClock::now() < start) clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr);
+    while (Clock::now() < start) clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr);
     phase_begin_ = last_ = start;
     window_ns_ = schedule_.window_ns;
     phase_end_ = start + schedule_.warmup_ns();
@@ -142,8 +142,7 @@ class FloodWindows {
     const std::uint64_t came = bytes - last_bytes_;
     for (std::size_t i = 0; i < count && has_samples_ && series.room() > 0; ++i) {
       const std::uint64_t part_ns = ns * (i + 1) / count - ns * i / count;
-      series.push(task_.timebase.to_ticks(static_cast<double>(part_ns) * 1e-9),
-                  came * (i + 1) / count - came * i / count);
+      series.push(seconds_to_ns(static_cast<double>(part_ns) * 1e-9), came * (i + 1) / count - came * i / count);
     }
     last_ = now;
     last_bytes_ = bytes;
@@ -174,9 +173,8 @@ inline Outcome rest_from_flood(Task& task) {
   }
   if (task.rounds == 1) return flood_outcome(task);
   const FloodSchedule schedule = flood_schedule(task.probe, task.rounds);
-  const std::uint64_t ticks = task.timebase.to_ticks(static_cast<double>(schedule.window_ns) * 1e-9);
-  for (std::size_t i = 0; i < schedule.warmup_windows; ++i) task.samples.warmup.push(ticks, 0);
-  for (std::size_t i = 0; i < schedule.windows; ++i) task.samples.measured.push(ticks, 0);
+  for (std::size_t i = 0; i < schedule.warmup_windows; ++i) task.samples.warmup.push(schedule.window_ns, 0);
+  for (std::size_t i = 0; i < schedule.windows; ++i) task.samples.measured.push(schedule.window_ns, 0);
   return flood_outcome(task);
 }
 
@@ -187,11 +185,11 @@ class Settling {
  public:
   /// From now on, of this cell: 10 s and the time of the launch's longest cell, which is half the patience of its
   /// ranks. Those who are done sooner wait for less than the whole of it.
-  explicit Settling(const Task& task) : begin_ns_(KernelClock::now()), bound_seconds_(bound_seconds(task)) {}
+  explicit Settling(const Task& task) : begin_ns_(Clock::now()), bound_seconds_(bound_seconds(task)) {}
 
   /// Throws the Failure once it has taken longer.
   void look() const {
-    const double seconds = static_cast<double>(KernelClock::now() - begin_ns_) * 1e-9;
+    const double seconds = static_cast<double>(Clock::now() - begin_ns_) * 1e-9;
     if (seconds < bound_seconds_) return;
     throw Failure(FailureCode::timeout,
                   "what was under way at the end of the measured time had not all come " +

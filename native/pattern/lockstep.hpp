@@ -23,7 +23,7 @@ struct TurnOrder {
   bool is_over() const { return turns == 0; }
 };
 
-template <class Clock, Transport T>
+template <Transport T>
 class Lockstep {
  public:
   Lockstep(std::span<LinkOver<T>> links, Task& task) : turns_(links, task), task_(task) {
@@ -66,7 +66,7 @@ class Lockstep {
     Series& series = order.is_measured ? task_.samples.measured : task_.samples.warmup;
     std::vector<std::uint32_t>& missed = task_.findings.missed;
     turns_.take();
-    series.begin_batch(task_.clock.to_global(KernelClock::now()));
+    series.begin_batch(task_.clock.to_global(Clock::now()));
     std::uint64_t before = Clock::now();
     for (std::uint32_t i = 0; i < order.turns; ++i) {
       const bool is_complete = turns_.take();
@@ -89,11 +89,11 @@ class Lockstep {
       const TurnOrder order{static_cast<std::uint32_t>(count), is_measured};
       orders.give(order);
       take(order);
-      const auto taken = series.ticks().subspan(before);
+      const auto taken = series.times_ns().subspan(before);
       const std::uint64_t sum = std::accumulate(taken.begin(), taken.end(), std::uint64_t{0});
-      seconds_per_turn = task_.timebase.to_seconds(sum) / static_cast<double>(taken.size());
-      outcome.seconds = task_.timebase.to_seconds(Clock::now() - begin);
-      outcome.stop = rule.decide(series.ticks(), outcome.seconds);
+      seconds_per_turn = ns_to_seconds(sum) / static_cast<double>(taken.size());
+      outcome.seconds = ns_to_seconds(Clock::now() - begin);
+      outcome.stop = rule.decide(series.times_ns(), outcome.seconds);
     }
     return outcome;
   }

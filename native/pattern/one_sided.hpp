@@ -93,7 +93,7 @@ class OneSidedEnds {
 };
 
 /// Operations one after the other, or `at_once` of them together, each time timed alone.
-template <class Clock, OneSidedTransport T, class Hooks>
+template <OneSidedTransport T, class Hooks>
 class OneSidedRounds {
  public:
   OneSidedRounds(T& path, Task& task, Hooks hooks = {}, std::size_t at_once = 1)
@@ -158,25 +158,24 @@ class OneSidedRounds {
   bool is_exposed_ = false;
 };
 
-template <class Clock, OneSidedTransport T, class Hooks>
-struct RoundsOver<Clock, T, Hooks> {
-  using type = OneSidedRounds<Clock, T, Hooks>;
+template <OneSidedTransport T, class Hooks>
+struct RoundsOver<T, Hooks> {
+  using type = OneSidedRounds<T, Hooks>;
 };
 
-template <class Clock, OneSidedTransport T>
-class OneSidedBursts : public OneSidedRounds<Clock, T, NoHooks> {
+template <OneSidedTransport T>
+class OneSidedBursts : public OneSidedRounds<T, NoHooks> {
  public:
-  OneSidedBursts(T& path, Task& task, std::size_t messages)
-      : OneSidedRounds<Clock, T, NoHooks>(path, task, {}, messages) {}
+  OneSidedBursts(T& path, Task& task, std::size_t messages) : OneSidedRounds<T, NoHooks>(path, task, {}, messages) {}
 };
-template <class Clock, OneSidedTransport T>
-struct BurstsOver<Clock, T> {
-  using type = OneSidedBursts<Clock, T>;
+template <OneSidedTransport T>
+struct BurstsOver<T> {
+  using type = OneSidedBursts<T>;
 };
 
 /// The sender of a stream exposes what the receiver fetches until it has enough.
-template <class Clock, OneSidedTransport T>
-class StreamSender<Clock, T> {
+template <OneSidedTransport T>
+class StreamSender<T> {
  public:
   StreamSender(T& path, Task& task) : task_(task), ends_(path, task) {}
 
@@ -190,8 +189,8 @@ class StreamSender<Clock, T> {
   OneSidedEnds<T> ends_;
 };
 
-template <class Clock, OneSidedTransport T>
-class StreamReceiver<Clock, T> {
+template <OneSidedTransport T>
+class StreamReceiver<T> {
  public:
   StreamReceiver(T& path, Task& task) : path_(path), task_(task), ends_(path, task), under_way_(path.depth()) {}
 
@@ -200,7 +199,7 @@ class StreamReceiver<Clock, T> {
     ends_.aim_at(stream_sender);
     for (std::size_t i = 1; i < under_way_; ++i) begin_next();
     take_next();
-    WindowLog<Clock> log(task_);
+    WindowLog log(task_);
     bool has_enough = false;
     for (std::uint64_t begin = Clock::now(); !has_enough;) {
       for (std::size_t i = 0; i < window; ++i) take_next();

@@ -159,7 +159,7 @@ class OneSidedFlood {
   void drive(FloodWindows& windows, bool is_reading) {
     constexpr timespec while_idle{0, 1'000'000};
     for (;;) {
-      if (const auto phase = windows.note(KernelClock::now(), came_bytes_)) [[unlikely]]
+      if (const auto phase = windows.note(Clock::now(), came_bytes_)) [[unlikely]]
         enter(*phase);
       if (windows.is_over()) break;
       if (!is_reading) {

@@ -51,8 +51,8 @@ class StampHooks {
 
   void before() {}
   void led(std::uint32_t number, std::uint64_t begin, std::uint64_t end) { log_->add(number, begin, end); }
-  void arrived(std::uint32_t) { arrival_ = KernelClock::now(); }
-  void departs(std::uint32_t number, std::span<std::byte>) { log_->add(number, arrival_, KernelClock::now()); }
+  void arrived(std::uint32_t) { arrival_ = Clock::now(); }
+  void departs(std::uint32_t number, std::span<std::byte>) { log_->add(number, arrival_, Clock::now()); }
   void answered() {}
   double seconds_of(double round_trip) const { return round_trip; }
 
@@ -61,21 +61,18 @@ class StampHooks {
   std::uint64_t arrival_ = 0;
 };
 
-/// Times the rounds by the kernel's clock, whatever the launch's is: the stamps are that clock's.
 template <Transport T>
 class OnewayOver {
  public:
   OnewayOver(T& path, Task& task)
       : task_(task),
-        kernel_task_(in_nanoseconds(task)),
         log_(task.probe.stopping.maximum_samples + task.probe.warmup_samples + batches),
-        rounds_(path, kernel_task_, StampHooks(log_)) {}
+        rounds_(path, task, StampHooks(log_)) {}
 
   Outcome run() {
     Outcome outcome;
     const bool is_leader = task_.team.member() == leader;
-    const bool is_timed = on_both(task_.team, [&] { outcome = run_rounds<KernelClock>(rounds_, kernel_task_); });
-    if (is_leader) in_own_ticks(task_);
+    const bool is_timed = on_both(task_.team, [&] { outcome = run_rounds(rounds_, task_); });
     if (is_timed && is_leader) join(log_.stamps(), receive_stamps(task_), task_);
     if (is_timed && !is_leader) send_stamps(log_.stamps(), task_);
     outcome.bytes_per_sample = 2 * task_.probe.message_bytes;
@@ -84,12 +81,6 @@ class OnewayOver {
 
  private:
   static constexpr std::size_t batches = 4096;  // at most, each with an untimed message
-
-  static Task in_nanoseconds(const Task& task) {
-    Task kernel_task = task;
-    kernel_task.timebase = Timebase{};
-    return kernel_task;
-  }
 
   /// Do something that may fail on either side; whether it failed on none. Each tells the other however it ends, so
   /// that nobody sends what nobody waits for, or waits for what nobody sends.
@@ -106,13 +97,6 @@ class OnewayOver {
     return team.receive<Whether>(other).holds;
   }
 
-  /// The cell's samples are in ticks of the launch's clock, as those of all cells.
-  static void in_own_ticks(Task& task) {
-    for (Series* series : {&task.samples.warmup, &task.samples.measured}) {
-      series->scale([&](std::uint64_t ns) { return task.timebase.to_ticks(static_cast<double>(ns) * 1e-9); });
-    }
-  }
-
   static void to_global(std::vector<MessageStamps>& stamps, const ClockModel& clock) {
     for (MessageStamps& each : stamps) {
       each.first_ns = clock.to_global(static_cast<std::uint64_t>(each.first_ns));
@@ -122,13 +106,13 @@ class OnewayOver {
 
   static void send_stamps(std::vector<MessageStamps>& stamps, const Task& task) {
     to_global(stamps, task.clock);
-    task.team.send(leader, ClockBound{.error_ns = task.clock.error_at(KernelClock::now())});
+    task.team.send(leader, ClockBound{.error_ns = task.clock.error_at(Clock::now())});
     task.team.send(leader, Stamps{stamps});
   }
 
   static std::vector<MessageStamps> receive_stamps(Task& task) {
     task.findings.values["clock_error_ns"] =
-        task.clock.error_at(KernelClock::now()) + task.team.receive<ClockBound>(follower).error_ns;
+        task.clock.error_at(Clock::now()) + task.team.receive<ClockBound>(follower).error_ns;
     return task.team.receive<Stamps>(follower).all;
   }
 
@@ -156,9 +140,8 @@ class OnewayOver {
   }
 
   Task& task_;
-  Task kernel_task_;
   StampLog log_;
-  Rounds<KernelClock, T, StampHooks> rounds_;
+  Rounds<T, StampHooks> rounds_;
 };
 
 struct Oneway {
@@ -167,7 +150,7 @@ struct Oneway {
   template <class T>
   static constexpr bool runs_over = Transport<T>;
 
-  template <class, class T>
+  template <class T>
   using Over = OnewayOver<T>;
 };
 

@@ -26,7 +26,7 @@ class Pacer {
         random_(task.token) {}
 
   void before() {
-    const std::uint64_t now = KernelClock::now();
+    const std::uint64_t now = Clock::now();
     if (is_random_) {
       next_ = now + interval_ns_ / 2 + random_() % (interval_ns_ + 1);
     } else {
@@ -51,14 +51,14 @@ class Pacer {
   std::uint64_t next_ = 0;
 };
 
-template <class Clock, PeerTransport T>
+template <PeerTransport T>
 class PacedOver {
  public:
   PacedOver(T& path, Task& task)
       : path_(path), task_(task), rounds_(path, task, with_stages(path, task, Pacer(task))) {}
 
   Outcome run() {
-    Outcome outcome = run_rounds<Clock>(rounds_, task_);
+    Outcome outcome = run_rounds(rounds_, task_);
     outcome.bytes_per_sample = (OneSidedTransport<T> ? 1 : 2) * task_.probe.message_bytes;
     if constexpr (StagedTransport<T>) task_.findings.stages.push_back(stages_of(path_, task_));
     return outcome;
@@ -67,7 +67,7 @@ class PacedOver {
  private:
   T& path_;
   Task& task_;
-  Rounds<Clock, T, HooksOver<T, Pacer>> rounds_;
+  Rounds<T, HooksOver<T, Pacer>> rounds_;
 };
 
 struct Paced {
@@ -76,8 +76,8 @@ struct Paced {
   template <class T>
   static constexpr bool runs_over = PeerTransport<T>;
 
-  template <class Clock, class T>
-  using Over = PacedOver<Clock, T>;
+  template <class T>
+  using Over = PacedOver<T>;
 };
 
 }  // namespace fabricbench

@@ -13,7 +13,8 @@
 namespace fabricbench {
 
 [[noreturn]] inline void refuse_parameter(const PlanProbe& probe, const std::string& name, const std::string& needed) {
-  throw Failure(FailureCode::unsupported, name + " must be " + needed + ", found " + probe.parameters[name].dump());
+  throw Failure(FailureCode::unsupported,
+                name + " must be " + needed + ", found " + text_of(probe.parameters.at(name)));
 }
 
 /// `a or b`, `one of a, b, c`.
@@ -33,11 +34,12 @@ const ParameterFacts& parameter_facts(Owner owner, const std::string& name) {
 }
 
 inline std::size_t whole_value(const PlanProbe& probe, const std::string& name, const ParameterFacts& facts) {
-  if (!probe.parameters.contains(name)) return facts.usual;
-  const nlohmann::json& value = probe.parameters[name];
-  if (value.is_number_integer() && value.get<std::int64_t>() >= static_cast<std::int64_t>(facts.least) &&
-      value.get<std::int64_t>() <= static_cast<std::int64_t>(facts.most)) {
-    return value.get<std::size_t>();
+  const auto given = probe.parameters.find(name);
+  if (given == probe.parameters.end()) return facts.usual;
+  const auto* const number = std::get_if<std::int64_t>(&given->second);
+  if (number != nullptr && *number >= static_cast<std::int64_t>(facts.least) &&
+      *number <= static_cast<std::int64_t>(facts.most)) {
+    return static_cast<std::size_t>(*number);
   }
   refuse_parameter(probe, name, "an integer from " + std::to_string(facts.least) + " to " + std::to_string(facts.most));
 }
@@ -53,9 +55,10 @@ inline std::size_t whole_layer_parameter(const PlanProbe& probe, const std::stri
 /// One of the words that the table has for a parameter, as the enum in `words` that it is there; the first without one.
 template <class Enum>
 Enum word_parameter(const PlanProbe& probe, const std::string& name) {
-  if (!probe.parameters.contains(name)) return Enum{};
-  const nlohmann::json& value = probe.parameters[name];
-  const auto found = value.is_string() ? value_of<Enum>(value.get<std::string>()) : std::nullopt;
+  const auto given = probe.parameters.find(name);
+  if (given == probe.parameters.end()) return Enum{};
+  const auto* const word = std::get_if<std::string>(&given->second);
+  const auto found = word == nullptr ? std::nullopt : value_of<Enum>(*word);
   if (found) return *found;
   refuse_parameter(probe, name, choice_of(names_of<Enum>));
 }

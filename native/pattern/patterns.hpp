@@ -2,7 +2,7 @@
 //
 //   timing_member                which of the two keeps the time
 //   runs_over<T>                 whether it runs over a transport: Transport<T>, LocalTransport<T> or either
-//   Over<Clock, T>               the pattern over one, built as Over(transport, task) with all its buffers, which
+//   Over<T>                      the pattern over one, built as Over(transport, task) with all its buffers, which
 //                                task.allocate() lends; its run() measures on this rank, the other runs its own at the
 //                                same time: fills task.samples, returns how it ended
 //

@@ -13,11 +13,11 @@
 
 namespace fabricbench {
 
-template <class Clock, class T>
+template <class T>
 class PingpongOver;
 
-template <class Clock, PeerTransport T>
-class PingpongOver<Clock, T> {
+template <PeerTransport T>
+class PingpongOver<T> {
  public:
   PingpongOver(T& path, Task& task)
       : path_(path), task_(task), trips_(trips_of(task.probe)), rounds_(rounds_over(path, task, trips_)) {
@@ -26,7 +26,7 @@ class PingpongOver<Clock, T> {
 
   Outcome run() {
     if constexpr (MatchingTransport<T>) path_.leave_unmatched(unexpected_);
-    Outcome outcome = run_rounds<Clock>(rounds_, task_);
+    Outcome outcome = run_rounds(rounds_, task_);
     if constexpr (MatchingTransport<T>) path_.take_unmatched(unexpected_);
     outcome.operations_per_sample = trips_.in_a_row;
     outcome.bytes_per_sample = (OneSidedTransport<T> ? 1 : 2) * trips_.in_a_row * task_.probe.message_bytes;
@@ -48,7 +48,7 @@ class PingpongOver<Clock, T> {
     }
     return trips;
   }
-  using RoundsHere = Rounds<Clock, T, HooksOver<T>>;
+  using RoundsHere = Rounds<T, HooksOver<T>>;
   static RoundsHere rounds_over(T& path, Task& task, [[maybe_unused]] RoundTrips trips) {
     if constexpr (OneSidedTransport<T>) {
       return {path, task};
@@ -64,14 +64,14 @@ class PingpongOver<Clock, T> {
   RoundsHere rounds_;
 };
 
-template <class Clock, LocalTransport T>
-class PingpongOver<Clock, T> {
+template <LocalTransport T>
+class PingpongOver<T> {
  public:
   PingpongOver(T& local, Task& task) : local_(local), task_(task) {}
 
   Outcome run() {
-    return take_local_batches<Clock>(task_, local_.bytes_there_and_back(),
-                                     [this](std::size_t operations) { local_.there_and_back(operations); });
+    return take_local_batches(task_, local_.bytes_there_and_back(),
+                              [this](std::size_t operations) { local_.there_and_back(operations); });
   }
 
  private:
@@ -85,8 +85,8 @@ struct Pingpong {
   template <class T>
   static constexpr bool runs_over = PeerTransport<T> || LocalTransport<T>;
 
-  template <class Clock, class T>
-  using Over = PingpongOver<Clock, T>;
+  template <class T>
+  using Over = PingpongOver<T>;
 };
 
 }  // namespace fabricbench

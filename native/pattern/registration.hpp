@@ -9,7 +9,7 @@
 
 namespace fabricbench {
 
-template <class Clock, RegisteringTransport T>
+template <RegisteringTransport T>
 class RegistrationOver {
  public:
   RegistrationOver(T& path, Task& task)
@@ -24,7 +24,7 @@ class RegistrationOver {
       return {};
     }
     const FollowerRelease release(task_.team);
-    return take_local_batches<Clock>(task_, 0, [this](std::size_t operations) {
+    return take_local_batches(task_, 0, [this](std::size_t operations) {
       for (std::size_t i = 0; i < operations; ++i) path_.register_once(memory_.span());
     });
   }
@@ -41,8 +41,8 @@ struct Registration {
   template <class T>
   static constexpr bool runs_over = RegisteringTransport<T>;
 
-  template <class Clock, class T>
-  using Over = RegistrationOver<Clock, T>;
+  template <class T>
+  using Over = RegistrationOver<T>;
 };
 
 }  // namespace fabricbench

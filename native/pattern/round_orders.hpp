@@ -61,10 +61,10 @@ void follow_orders(Rounds& rounds, Task& task) {
   }
 }
 
-inline double mean_seconds(std::span<const std::uint64_t> ticks, const Task& task) {
-  if (ticks.empty()) return task.probe.reply_timeout_seconds;
-  const std::uint64_t sum = std::accumulate(ticks.begin(), ticks.end(), std::uint64_t{0});
-  return task.timebase.to_seconds(sum) / static_cast<double>(ticks.size());
+inline double mean_seconds(std::span<const std::uint64_t> times_ns, const Task& task) {
+  if (times_ns.empty()) return task.probe.reply_timeout_seconds;
+  const std::uint64_t sum = std::accumulate(times_ns.begin(), times_ns.end(), std::uint64_t{0});
+  return ns_to_seconds(sum) / static_cast<double>(times_ns.size());
 }
 
 inline void refuse_silence(const Series& series, const Counters& counters) {
@@ -76,12 +76,12 @@ inline void refuse_silence(const Series& series, const Counters& counters) {
 
 /// One phase. It begins anew while nothing has been answered and no more than a few messages were lost: waiting for
 /// what is lost may take longer than the phase has.
-template <class Clock, class Rounds>
+template <class Rounds>
 Outcome lead_phase(Rounds& rounds, Task& task, const Stopping& stopping, Series& series, double& seconds_per_sample) {
   StoppingRule rule(stopping, task.samples.scratch);
   Outcome outcome;
   const std::uint64_t most_lost = rounds.counters().lost + first_tries;
-  const std::uint64_t limit = task.timebase.to_ticks(stopping.maximum_seconds);
+  const std::uint64_t limit = seconds_to_ns(stopping.maximum_seconds);
   std::uint64_t begin = Clock::now();
   while (!outcome.stop) {
     // A single round trip tells how many fit into the time.
@@ -91,9 +91,9 @@ Outcome lead_phase(Rounds& rounds, Task& task, const Stopping& stopping, Series&
     task.team.send(follower, order);
     note_passed(rounds, order, leader, task.findings.passed);
     rounds.lead(count, series, begin + limit);
-    seconds_per_sample = rounds.seconds_of(mean_seconds(series.ticks().subspan(before), task));
-    outcome.seconds = task.timebase.to_seconds(Clock::now() - begin);
-    outcome.stop = rule.decide(series.ticks(), outcome.seconds);
+    seconds_per_sample = rounds.seconds_of(mean_seconds(series.times_ns().subspan(before), task));
+    outcome.seconds = ns_to_seconds(Clock::now() - begin);
+    outcome.stop = rule.decide(series.times_ns(), outcome.seconds);
     if (series.size() == 0 && rounds.counters().lost < most_lost) {
       outcome.stop.reset();
       outcome.seconds = 0;
@@ -104,27 +104,27 @@ Outcome lead_phase(Rounds& rounds, Task& task, const Stopping& stopping, Series&
 }
 
 /// Both phases, on the rank that keeps the time.
-template <class Clock, class Rounds>
+template <class Rounds>
 Outcome lead_phases(Rounds& rounds, Task& task) {
   const FollowerRelease release(task.team);
   double seconds_per_sample = 0;
   Stopping warmup = task.probe.stopping;
   warmup.minimum_samples = warmup.maximum_samples = task.probe.warmup_samples;
   if (task.probe.warmup_samples > 0) {
-    lead_phase<Clock>(rounds, task, warmup, task.samples.warmup, seconds_per_sample);
+    lead_phase(rounds, task, warmup, task.samples.warmup, seconds_per_sample);
     refuse_silence(task.samples.warmup, rounds.counters());
   }
   rounds.start_counting();
-  Outcome outcome = lead_phase<Clock>(rounds, task, task.probe.stopping, task.samples.measured, seconds_per_sample);
+  Outcome outcome = lead_phase(rounds, task, task.probe.stopping, task.samples.measured, seconds_per_sample);
   refuse_silence(task.samples.measured, rounds.counters());
   task.counters.add(rounds.counters());
   return outcome;
 }
 
 /// A pattern that times rounds, on either rank.
-template <class Clock, class Rounds>
+template <class Rounds>
 Outcome run_rounds(Rounds& rounds, Task& task) {
-  if (task.team.member() == leader) return lead_phases<Clock>(rounds, task);
+  if (task.team.member() == leader) return lead_phases(rounds, task);
   follow_orders(rounds, task);
   return {};
 }

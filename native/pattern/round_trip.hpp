@@ -72,7 +72,7 @@ void expect_no_more(T& path, const MessageBuffer& one, const MessageBuffer& othe
   }
 }
 
-template <class Clock, Transport T, class Hooks>
+template <Transport T, class Hooks>
   requires(T::traits.is_reliable)
 class ReliableRounds {
  public:
@@ -166,7 +166,7 @@ class ReliableRounds {
   std::uint64_t sent_ = 0;
 };
 
-template <class Clock, Transport T, class Hooks>
+template <Transport T, class Hooks>
   requires(!T::traits.is_reliable)
 class CountedRounds {
  public:
@@ -178,7 +178,7 @@ class CountedRounds {
         out_(task.allocate(task.probe.message_bytes)),
         in_(task.allocate(task.probe.message_bytes)) {
     path_.set_bound(task.team.member() == leader ? task.probe.reply_timeout_seconds : follower_bound_seconds);
-    timeout_ = task.timebase.to_ticks(task.probe.reply_timeout_seconds);
+    timeout_ = seconds_to_ns(task.probe.reply_timeout_seconds);
   }
   ~CountedRounds() { expect_no_more(path_, in_, out_); }
   CountedRounds(const CountedRounds&) = delete;
@@ -304,20 +304,20 @@ class CountedRounds {
 };
 
 /// Over what does not send messages, pattern/one_sided.hpp says what they are.
-template <class Clock, class T, class Hooks>
+template <class T, class Hooks>
 struct RoundsOver;
-template <class Clock, Transport T, class Hooks>
+template <Transport T, class Hooks>
   requires(!T::traits.is_reliable)
-struct RoundsOver<Clock, T, Hooks> {
-  using type = CountedRounds<Clock, T, Hooks>;
+struct RoundsOver<T, Hooks> {
+  using type = CountedRounds<T, Hooks>;
 };
-template <class Clock, Transport T, class Hooks>
+template <Transport T, class Hooks>
   requires(T::traits.is_reliable)
-struct RoundsOver<Clock, T, Hooks> {
-  using type = ReliableRounds<Clock, T, Hooks>;
+struct RoundsOver<T, Hooks> {
+  using type = ReliableRounds<T, Hooks>;
 };
-template <class Clock, PeerTransport T, class Hooks = NoHooks>
-using Rounds = typename RoundsOver<Clock, T, Hooks>::type;
+template <PeerTransport T, class Hooks = NoHooks>
+using Rounds = typename RoundsOver<T, Hooks>::type;
 
 /// The follower of a verification turns what it answers.
 template <PeerTransport T>
@@ -384,7 +384,7 @@ class Verification {
   }
 
   Task& task_;
-  Rounds<KernelClock, T, AnswersTurned<T>> rounds_;
+  Rounds<T, AnswersTurned<T>> rounds_;
   std::size_t tries_ = 0;
   std::size_t lost_first_ = 0;
 };

@@ -16,7 +16,7 @@ class StageHooks {
  public:
   static constexpr bool answers_with_message = false;
 
-  StageHooks(T& path, const Task& task, Hooks hooks) : path_(&path), timebase_(task.timebase), hooks_(hooks) {}
+  StageHooks(T& path, Hooks hooks) : path_(&path), hooks_(hooks) {}
 
   /// What this thread waited for a processor during a pause, or in an untimed round trip, is no part of the next one.
   void before() {
@@ -24,7 +24,7 @@ class StageHooks {
     path_->settle();
   }
   void led(std::uint32_t number, std::uint64_t begin, std::uint64_t end) {
-    path_->keep(number, static_cast<std::int64_t>(timebase_.to_ns(end - begin)));
+    path_->keep(number, static_cast<std::int64_t>(end - begin));
     path_->settle();
   }
   void arrived(std::uint32_t number) { number_ = number; }
@@ -37,7 +37,6 @@ class StageHooks {
 
  private:
   T* path_;
-  Timebase timebase_;
   [[no_unique_address]] Hooks hooks_;
   std::uint32_t number_ = 0;
 };
@@ -66,7 +65,7 @@ template <class T, class Hooks = NoHooks>
 HooksOver<T, Hooks> with_stages(T& path, const Task& task, Hooks hooks = {}) {
   if constexpr (StagedTransport<T>) {
     path.begin_stages(stage_rows(task.probe));
-    return {path, task, hooks};
+    return {path, hooks};
   } else {
     return hooks;
   }

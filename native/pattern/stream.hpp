@@ -29,22 +29,22 @@
 namespace fabricbench {
 
 /// Over what does not send messages, pattern/one_sided.hpp says what they are.
-template <class Clock, PeerTransport T>
+template <PeerTransport T>
 class StreamSender;
-template <class Clock, PeerTransport T>
+template <PeerTransport T>
 class StreamReceiver;
 
 /// Sends one message, which starts the receiver's clock, then windows until the receiver wants no more.
-template <class Clock, Transport T>
+template <Transport T>
   requires(T::traits.is_reliable)
-class StreamSender<Clock, T> {
+class StreamSender<T> {
  public:
   StreamSender(T& path, Task& task) : task_(task), out_(path, task.probe, task.allocate) {
     path.set_bound(task.probe.reply_timeout_seconds);
   }
 
   void run() {
-    EndWatch<Clock> watch(task_);
+    EndWatch watch(task_);
     if constexpr (ByteStream<T>) {
       send_until_cut(watch);
     } else {
@@ -53,7 +53,7 @@ class StreamSender<Clock, T> {
   }
 
  private:
-  void send_until_cut(EndWatch<Clock>& watch) {
+  void send_until_cut(EndWatch& watch) {
     try {
       out_.send_usual();
       while (!watch.is_asked_to_end()) {
@@ -65,7 +65,7 @@ class StreamSender<Clock, T> {
     }
   }
 
-  void send_until_marked(EndWatch<Clock>& watch) {
+  void send_until_marked(EndWatch& watch) {
     out_.last().span()[0] = end_mark;
     out_.send_usual();
     for (bool is_last = false; !is_last;) {
@@ -81,9 +81,9 @@ class StreamSender<Clock, T> {
   Outgoing<T> out_;
 };
 
-template <class Clock, Transport T>
+template <Transport T>
   requires(T::traits.is_reliable)
-class StreamReceiver<Clock, T> {
+class StreamReceiver<T> {
  public:
   StreamReceiver(T& path, Task& task) : path_(path), task_(task), in_(path, task.probe, task.allocate) {
     path.set_bound(task.probe.reply_timeout_seconds);
@@ -92,18 +92,18 @@ class StreamReceiver<Clock, T> {
   Outcome run() {
     const std::size_t window = task_.probe.messages_per_sample;
     std::byte mark = in_.receive()[0];
-    WindowLog<Clock> log(task_);
+    WindowLog log(task_);
     bool has_enough = false;
     std::uint64_t windows = 0;
     for (std::uint64_t begin = Clock::now(); mark != end_mark;) {
       for (std::size_t i = 1; i < window; ++i) in_.receive();
       mark = in_.receive()[0];
       const std::uint64_t end = Clock::now();
-      const std::uint64_t ticks = end - begin;
+      const std::uint64_t time_ns = end - begin;
       begin = end;
       ++windows;
       if (has_enough) continue;  // what was under way when the sender was asked to end
-      has_enough = log.add(end, ticks, static_cast<std::uint32_t>(window));
+      has_enough = log.add(end, time_ns, static_cast<std::uint32_t>(window));
       if (!has_enough) continue;
       task_.team.send(stream_sender, StreamEnd{});
       if constexpr (ByteStream<T>) {
@@ -129,9 +129,9 @@ inline constexpr timespec end_message_distance{0, 1'000'000};
 // A sender that is never told to end (its receiver is gone) ends by itself after the cell's time and this.
 inline constexpr double sender_patience_seconds = 10;
 
-template <class Clock, Transport T>
+template <Transport T>
   requires(!T::traits.is_reliable)
-class StreamSender<Clock, T> {
+class StreamSender<T> {
  public:
   StreamSender(T& path, Task& task) : path_(path), task_(task), buffer_(task.allocate(task.probe.message_bytes)) {
     path_.set_bound(task.probe.reply_timeout_seconds);
@@ -140,8 +140,8 @@ class StreamSender<Clock, T> {
   void run() {
     const std::span<std::byte> message = buffer_.span();
     const double patience = 2 * task_.probe.stopping.maximum_seconds + sender_patience_seconds;
-    const std::uint64_t deadline = Clock::now() + task_.timebase.to_ticks(patience);
-    EndWatch<Clock> watch(task_);
+    const std::uint64_t deadline = Clock::now() + seconds_to_ns(patience);
+    EndWatch watch(task_);
     write_header(message, {task_.token, task_.sequence++});
     path_.send(message);
     while (!watch.is_asked_to_end() && Clock::now() < deadline) {
@@ -173,9 +173,9 @@ class StreamSender<Clock, T> {
   MessageBuffer buffer_;
 };
 
-template <class Clock, Transport T>
+template <Transport T>
   requires(!T::traits.is_reliable)
-class StreamReceiver<Clock, T> {
+class StreamReceiver<T> {
  public:
   StreamReceiver(T& path, Task& task)
       : path_(path),
@@ -187,7 +187,7 @@ class StreamReceiver<Clock, T> {
   }
 
   Outcome run() {
-    WindowLog<Clock> log(task_);
+    WindowLog log(task_);
     std::uint64_t begin = 0;
     std::uint32_t window_end = 0;  // the number of the window's last message
     std::uint32_t messages = 0;
@@ -249,7 +249,7 @@ class StreamReceiver<Clock, T> {
   void let_it_end() {
     task_.team.send(stream_sender, StreamEnd{});
     const double patience = sender_patience_seconds;
-    const std::uint64_t deadline = Clock::now() + task_.timebase.to_ticks(patience);
+    const std::uint64_t deadline = Clock::now() + seconds_to_ns(patience);
     while (path_.receive(buffer_.span()) && Clock::now() < deadline) {
       const DatagramHeader header = read_header(buffer_.span());
       if (header.token != task_.token) continue;
@@ -266,11 +266,11 @@ class StreamReceiver<Clock, T> {
 };
 
 /// A sample of a window of messages.
-template <class Clock, class T>
+template <class T>
 class StreamOver;
 
-template <class Clock, PeerTransport T>
-class StreamOver<Clock, T> {
+template <PeerTransport T>
+class StreamOver<T> {
  public:
   StreamOver(T& path, Task& task) : task_(task) {
     if (is_acknowledged(task.probe)) {
@@ -312,20 +312,19 @@ class StreamOver<Clock, T> {
   }
 
   Task& task_;
-  std::optional<AcknowledgedStream<Clock, T>> acknowledged_;
-  std::optional<StreamSender<Clock, T>> sender_;
-  std::optional<StreamReceiver<Clock, T>> receiver_;
+  std::optional<AcknowledgedStream<T>> acknowledged_;
+  std::optional<StreamSender<T>> sender_;
+  std::optional<StreamReceiver<T>> receiver_;
 };
 
-template <class Clock, LocalTransport T>
-class StreamOver<Clock, T> {
+template <LocalTransport T>
+class StreamOver<T> {
  public:
   StreamOver(T& local, Task& task) : local_(local), task_(task) {}
 
   Outcome run() {
     if (local_.threads() > 1) task_.findings.values["threads"] = static_cast<double>(local_.threads());
-    return local_.with_sweep(
-        [this](auto sweep) { return take_local_batches<Clock>(task_, local_.bytes_of_sweep(), sweep); });
+    return local_.with_sweep([this](auto sweep) { return take_local_batches(task_, local_.bytes_of_sweep(), sweep); });
   }
 
  private:
@@ -339,8 +338,8 @@ struct Stream {
   template <class T>
   static constexpr bool runs_over = PeerTransport<T> || LocalTransport<T>;
 
-  template <class Clock, class T>
-  using Over = StreamOver<Clock, T>;
+  template <class T>
+  using Over = StreamOver<T>;
 };
 
 }  // namespace fabricbench

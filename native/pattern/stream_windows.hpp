@@ -19,10 +19,9 @@ inline constexpr std::size_t stream_receiver = 1;
 using StreamEnd = Signal<MessageType::stream_end>;
 
 /// Looks for the receiver's wish to end, seldom enough to cost nothing and often enough not to flood the path for long.
-template <class Clock>
 class EndWatch {
  public:
-  explicit EndWatch(const Task& task) : team_(task.team), interval_(task.timebase.to_ticks(look_every_seconds)) {}
+  explicit EndWatch(const Task& task) : team_(task.team), interval_(seconds_to_ns(look_every_seconds)) {}
 
   bool is_asked_to_end() {
     const std::uint64_t now = Clock::now();
@@ -33,9 +32,9 @@ class EndWatch {
 
   /// Whether the receiver has asked to end, where it may have ended the path before its message is here.
   bool has_been_asked() {
-    const std::uint64_t begin = KernelClock::now();
+    const std::uint64_t begin = Clock::now();
     for (Pause pause; !team_.try_receive<StreamEnd>(stream_receiver); pause.sleep()) {
-      if (KernelClock::now() - begin > static_cast<std::uint64_t>(longest_way_seconds * 1e9)) return false;
+      if (Clock::now() - begin > seconds_to_ns(longest_way_seconds)) return false;
     }
     return true;
   }
@@ -48,22 +47,23 @@ class EndWatch {
   std::uint64_t last_look_ = 0;
 };
 
-/// The receiver's windows: first those of the warm-up, then the measured ones, until the stopping rule is content.
-template <class Clock>
+/// The receiver's windows: first those of the warm-up, then the measured ones, until the stopping rule is content. A
+/// test turns its `Time` by hand.
+template <class Time = Clock>
 class WindowLog {
  public:
   explicit WindowLog(Task& task)
       : task_(task),
         rule_(task.probe.stopping, task.samples.scratch),
-        phase_begin_(Clock::now()),
+        phase_begin_(Time::now()),
         is_warm_(task.probe.warmup_samples == 0) {}
 
-  /// Note a window that ended at `now` after `ticks`; true when it was the last one that is wanted. Allocates nothing.
-  /// A window in which it was decided whether there are enough is left out: what came meanwhile was waiting, and would
-  /// be taken as slow first and as fast then.
-  bool add(std::uint64_t now, std::uint64_t ticks, std::uint32_t messages) {
-    if (now - ticks < undisturbed_from_ && !is_time_over(now)) return false;
-    (is_warm_ ? task_.samples.measured : task_.samples.warmup).push(ticks, messages * task_.probe.message_bytes);
+  /// Note a window that ended at `now` after `time_ns`; true when it was the last one that is wanted. Allocates
+  /// nothing. A window in which it was decided whether there are enough is left out: what came meanwhile was waiting,
+  /// and would be taken as slow first and as fast then.
+  bool add(std::uint64_t now, std::uint64_t time_ns, std::uint32_t messages) {
+    if (now - time_ns < undisturbed_from_ && !is_time_over(now)) return false;
+    (is_warm_ ? task_.samples.measured : task_.samples.warmup).push(time_ns, messages * task_.probe.message_bytes);
     if (!is_warm_) {
       is_warm_ = task_.samples.warmup.size() >= task_.probe.warmup_samples || is_time_over(now);
       if (is_warm_) phase_begin_ = now;
@@ -75,7 +75,7 @@ class WindowLog {
   bool is_measuring() const { return is_warm_; }
   /// Whether the present phase has had its time.
   bool is_time_over(std::uint64_t now) const {
-    return task_.timebase.to_seconds(now - phase_begin_) >= task_.probe.stopping.maximum_seconds;
+    return ns_to_seconds(now - phase_begin_) >= task_.probe.stopping.maximum_seconds;
   }
   Outcome outcome() const { return {.stop = stop_, .seconds = seconds_}; }
 
@@ -84,14 +84,14 @@ class WindowLog {
   /// window.
   bool is_decided(std::uint64_t now) {
     const std::size_t count = task_.samples.measured.size();
-    seconds_ = task_.timebase.to_seconds(now - phase_begin_);
+    seconds_ = ns_to_seconds(now - phase_begin_);
     const bool is_full = count >= task_.probe.stopping.maximum_samples;
     if (count < next_decision_ && !is_full && !is_time_over(now)) return false;
     next_decision_ = std::max(task_.probe.stopping.minimum_samples, count + count / 4 + 1);
-    const std::uint64_t begin = Clock::now();
-    stop_ = rule_.decide(task_.samples.measured.ticks(), seconds_);
-    const std::uint64_t end = Clock::now();
-    if ((end - begin) * most_of_a_window > task_.samples.measured.ticks().back())
+    const std::uint64_t begin = Time::now();
+    stop_ = rule_.decide(task_.samples.measured.times_ns(), seconds_);
+    const std::uint64_t end = Time::now();
+    if ((end - begin) * most_of_a_window > task_.samples.measured.times_ns().back())
       undisturbed_from_ = end + (end - begin);
     return stop_.has_value();
   }

@@ -69,7 +69,7 @@ class WrittenEnds {
   bool have_met_ = false;
 };
 
-template <class Clock, WritingTransport T, class Hooks>
+template <WritingTransport T, class Hooks>
 class WrittenRounds {
  public:
   WrittenRounds(T& path, Task& task, Hooks hooks = {}, RoundTrips trips = {})
@@ -130,14 +130,14 @@ class WrittenRounds {
   std::uint64_t sent_ = 0;
 };
 
-template <class Clock, WritingTransport T, class Hooks>
-struct RoundsOver<Clock, T, Hooks> {
-  using type = WrittenRounds<Clock, T, Hooks>;
+template <WritingTransport T, class Hooks>
+struct RoundsOver<T, Hooks> {
+  using type = WrittenRounds<T, Hooks>;
 };
 
 /// Writes until there are enough, and keeps the time.
-template <class Clock, WritingTransport T>
-class StreamSender<Clock, T> {
+template <WritingTransport T>
+class StreamSender<T> {
  public:
   StreamSender(T& path, Task& task) : path_(path), task_(task), ends_(path, task), under_way_(path.depth()) {}
 
@@ -147,7 +147,7 @@ class StreamSender<Clock, T> {
     fill_payload(ends_.out(), task_.token);
     for (std::size_t i = 1; i < under_way_; ++i) begin_next();
     complete_next();
-    WindowLog<Clock> log(task_);
+    WindowLog log(task_);
     bool has_enough = false;
     for (std::uint64_t begin = Clock::now(); !has_enough;) {
       for (std::size_t i = 0; i < window; ++i) complete_next();
@@ -178,8 +178,8 @@ class StreamSender<Clock, T> {
 };
 
 /// Is written into, and looks at the end what has come.
-template <class Clock, WritingTransport T>
-class StreamReceiver<Clock, T> {
+template <WritingTransport T>
+class StreamReceiver<T> {
  public:
   StreamReceiver(T& path, Task& task) : task_(task), ends_(path, task) {}
 

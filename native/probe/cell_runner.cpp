@@ -19,10 +19,9 @@ namespace fabricbench {
 namespace {
 
 /// Bytes are given where they differ from sample to sample, or `always_bytes`.
-PhaseSamples to_phase(const Series& series, const PlanProbe& probe, Timebase timebase, bool always_bytes) {
+PhaseSamples to_phase(const Series& series, const PlanProbe& probe, bool always_bytes) {
   PhaseSamples samples;
-  samples.time_ns.reserve(series.size());
-  for (const std::uint64_t ticks : series.ticks()) samples.time_ns.push_back(timebase.to_ns(ticks));
+  samples.time_ns.assign(series.times_ns().begin(), series.times_ns().end());
   const std::size_t complete = probe.messages_per_sample * probe.message_bytes;
   if (always_bytes || std::ranges::any_of(series.bytes(), [&](std::uint64_t bytes) { return bytes != complete; })) {
     samples.bytes.assign(series.bytes().begin(), series.bytes().end());
@@ -35,11 +34,12 @@ PhaseSamples to_phase(const Series& series, const PlanProbe& probe, Timebase tim
 MemoryKind memory_of(const PlanProbe& probe) {
   const auto asked = probe.parameters.find("memory");
   if (asked == probe.parameters.end()) return MemoryKind::plain;
-  const auto kind = asked->is_string() ? value_of<MemoryKind>(asked->get<std::string>()) : std::nullopt;
+  const auto* const word = std::get_if<std::string>(&asked->second);
+  const auto kind = word == nullptr ? std::nullopt : value_of<MemoryKind>(*word);
   if (kind) return *kind;
   std::string names;
   for (const std::string_view name : names_of<MemoryKind>) names += (names.empty() ? "" : ", ") + std::string(name);
-  throw Failure(FailureCode::unsupported, "memory must be one of " + names + ", found " + asked->dump());
+  throw Failure(FailureCode::unsupported, "memory must be one of " + names + ", found " + text_of(asked->second));
 }
 
 void check_parameters(const PlanProbe& probe, const Door& door) {
@@ -62,7 +62,7 @@ void check_parameters(const PlanProbe& probe, const Door& door) {
   }
   known.emplace_back("door");
   known.emplace_back("memory");
-  for (const auto& [key, value] : probe.parameters.items()) {
+  for (const auto& [key, value] : probe.parameters) {
     if (std::ranges::find(known, key) != known.end()) continue;
     std::string list;
     for (const std::string& name : known) list += (list.empty() ? "" : ", ") + name;
@@ -74,11 +74,11 @@ void check_parameters(const PlanProbe& probe, const Door& door) {
 
 /// What a cell tells its layer: only paths that were told the same are used again.
 std::string told_to_layer(const PlanProbe& probe) {
-  nlohmann::json told = nlohmann::json::object();
-  for (const auto& [key, value] : probe.parameters.items()) {
-    if (find_parameter(probe.layer, key) != nullptr) told[key] = value;
+  std::string told;
+  for (const auto& [key, value] : probe.parameters) {
+    if (find_parameter(probe.layer, key) != nullptr) told += key + '=' + text_of(value) + ' ';
   }
-  return told.empty() ? std::string() : told.dump();
+  return told;
 }
 
 // Counters are 500 bytes a rank and cell: of a cell of thousands of ranks, those of its first ones tell.
@@ -169,11 +169,8 @@ void CellRunner::note_host(Cell& cell) {
 }
 
 void CellRunner::take_samples(Cell& cell, bool always_bytes) {
-  // Operations are timed by the clock that the ranks agree on, whose ticks are nanoseconds.
-  const bool is_operation = facts_of(cell.probe.pattern).family == Family::operation;
-  const Timebase timebase = is_operation ? Timebase{} : context_.clock.timebase;
-  append(cell.report.warmup, to_phase(samples_.warmup, cell.probe, timebase, always_bytes));
-  append(cell.report.measured, to_phase(samples_.measured, cell.probe, timebase, always_bytes));
+  append(cell.report.warmup, to_phase(samples_.warmup, cell.probe, always_bytes));
+  append(cell.report.measured, to_phase(samples_.measured, cell.probe, always_bytes));
 }
 
 void CellRunner::prepare_samples(const Cell& cell) {
@@ -230,7 +227,6 @@ Task CellRunner::task_of(Cell& cell, std::uint32_t token, std::uint32_t& sequenc
   }
   return {.probe = cell.probe,
           .team = cell.team,
-          .timebase = context_.clock.timebase,
           .clock_overhead_ns = context_.clock.overhead_ns,
           .token = token,
           .sequence = sequence,
@@ -253,7 +249,7 @@ Task CellRunner::task_of(Cell& cell, std::uint32_t token, std::uint32_t& sequenc
 }
 
 std::int64_t CellRunner::common_start(const Cell& cell) const {
-  return cell.agreement.common_start(context_.global_clock.model().to_global(KernelClock::now()));
+  return cell.agreement.common_start(context_.global_clock.model().to_global(Clock::now()));
 }
 
 std::vector<PathCache::Key> CellRunner::keys_of(const Cell& cell, const std::vector<Link>& links) {
@@ -355,7 +351,7 @@ void CellRunner::run_pair(Cell& cell) {
     cell.agreement.on([&] {
       endpoint = cell.device->open({}, cell.probe, cell.report.receive);
       Task task = task_of(cell, 0, endpoint->sequence);
-      const auto pattern = endpoint->prepare(cell.probe.pattern, context_.clock.is_counter, task);
+      const auto pattern = endpoint->prepare(cell.probe.pattern, task);
       observed(cell, [&] { cell.report.outcome = counted(cell, [&] { return pattern->run(); }); });
     });
     return;
@@ -372,7 +368,7 @@ void CellRunner::measure_pair(Cell& cell) {
   const auto watchdog = watchdog_for(cell);
   const std::unique_ptr<Prepared> pattern = prepared(
       cell, [&] { return endpoint.prepare_verification(task); },
-      [&] { return endpoint.prepare(cell.probe.pattern, context_.clock.is_counter, task); });
+      [&] { return endpoint.prepare(cell.probe.pattern, task); });
   cell.agreement.on([&] {
     observed(cell, [&] { cell.report.outcome = counted(cell, [&] { return pattern->run(); }); });
     cell.device->refuse_failed();
@@ -418,7 +414,7 @@ void CellRunner::run_round(Cell& cell, const GroupParameters& parameters, std::s
   Endpoint* const any = members.empty() ? nullptr : members.front().endpoint;  // none where a rank is left over
   const std::unique_ptr<Prepared> pattern = prepared(
       cell, [&] { return any == nullptr ? nullptr : any->prepare_group_verification(members, task); },
-      [&] { return any == nullptr ? nullptr : any->prepare_group(members, context_.clock.is_counter, task); });
+      [&] { return any == nullptr ? nullptr : any->prepare_group(members, task); });
   if (facts_of(probe.pattern).family == Family::flood) task.start_ns = common_start(cell);
   cell.agreement.on([&] {
     note_granted(cell, members);

@@ -28,11 +28,12 @@ const Door& door_of(const PlanProbe& probe) {
   const auto asked = probe.parameters.find("door");
   const bool is_asked = asked != probe.parameters.end();
   for (const Door& door : all_doors()) {
-    if (door.layer == probe.layer && (!is_asked || *asked == door.name)) return door;
+    if (door.layer == probe.layer && (!is_asked || asked->second == ParameterValue(std::string(door.name))))
+      return door;
   }
   throw Failure(FailureCode::unsupported, "door must be one of those into layer " + std::string(name_of(probe.layer)) +
                                               " (" + joined(doors_into(probe.layer)) + "), found " +
-                                              (is_asked ? asked->dump() : "none"));
+                                              (is_asked ? text_of(asked->second) : "none"));
 }
 
 bool is_local(Layer layer) {

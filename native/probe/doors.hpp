@@ -41,7 +41,7 @@ class Endpoint {
 
   /// What two ranks do over this path, built with its buffers and not yet begun: verifying messages, and a pattern.
   virtual std::unique_ptr<Prepared> prepare_verification(Task& task) = 0;
-  virtual std::unique_ptr<Prepared> prepare(Pattern pattern, bool is_counter_clock, Task& task) = 0;
+  virtual std::unique_ptr<Prepared> prepare(Pattern pattern, Task& task) = 0;
 
   /// What many do, over this path and others of the same kind; likewise.
   struct Member {
@@ -50,7 +50,7 @@ class Endpoint {
     int peer_rank;
   };
   virtual std::unique_ptr<Prepared> prepare_group_verification(std::span<const Member> links, Task& task) = 0;
-  virtual std::unique_ptr<Prepared> prepare_group(std::span<const Member> links, bool is_counter_clock, Task& task) = 0;
+  virtual std::unique_ptr<Prepared> prepare_group(std::span<const Member> links, Task& task) = 0;
 
   std::uint32_t sequence = 1;  // of the next message, unreliable layers only
   std::uint32_t token = 0;     // that messages of this path carry

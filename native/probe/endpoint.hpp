@@ -68,17 +68,12 @@ class PreparedGroup final : public Prepared {
 
 /// The listed pattern of that name, over a transport.
 template <class T, class... Each>
-std::unique_ptr<Prepared> prepare_listed(PatternList<Each...>, Pattern pattern, bool is_counter_clock, T& transport,
-                                         Task& task) {
+std::unique_ptr<Prepared> prepare_listed(PatternList<Each...>, Pattern pattern, T& transport, Task& task) {
   std::unique_ptr<Prepared> prepared;
   const auto prepare_if_named = [&]<class P>() {
     if (P::pattern != pattern) return;
     if constexpr (P::template runs_over<T>) {
-      if (is_counter_clock) {
-        prepared = std::make_unique<PreparedPattern<typename P::template Over<CounterClock, T>>>(transport, task);
-      } else {
-        prepared = std::make_unique<PreparedPattern<typename P::template Over<KernelClock, T>>>(transport, task);
-      }
+      prepared = std::make_unique<PreparedPattern<typename P::template Over<T>>>(transport, task);
     }
   };
   (prepare_if_named.template operator()<Each>(), ...);
@@ -144,11 +139,11 @@ class EndpointOver final : public Endpoint {
   std::unique_ptr<Prepared> prepare_verification(Task& task) override {
     return std::make_unique<PreparedPattern<Verification<T>>>(path_, task);
   }
-  std::unique_ptr<Prepared> prepare(Pattern pattern, bool is_counter_clock, Task& task) override {
+  std::unique_ptr<Prepared> prepare(Pattern pattern, Task& task) override {
     if constexpr (ByteStream<T>) {
       if (pattern == Pattern::stream && !is_acknowledged(task.probe)) use_up(*this);
     }
-    return prepare_listed(typename PatternsOver<T>::type{}, pattern, is_counter_clock, path_, task);
+    return prepare_listed(typename PatternsOver<T>::type{}, pattern, path_, task);
   }
 
   std::unique_ptr<Prepared> prepare_group_verification(std::span<const Member> links, Task& task) override {
@@ -163,7 +158,7 @@ class EndpointOver final : public Endpoint {
       return prepare_over<LinkVerification<T>>(links, task);
     }
   }
-  std::unique_ptr<Prepared> prepare_group(std::span<const Member> links, bool is_counter_clock, Task& task) override {
+  std::unique_ptr<Prepared> prepare_group(std::span<const Member> links, Task& task) override {
     [[maybe_unused]] const bool is_flood = facts_of(task.probe.pattern).family == Family::flood;
     if constexpr (StagedTransport<T>) {
       refuse_staged(task.probe.pattern);
@@ -179,8 +174,7 @@ class EndpointOver final : public Endpoint {
         }
         return prepare_over<Flood<T>>(links, task);
       }
-      return is_counter_clock ? prepare_over<Lockstep<CounterClock, T>>(links, task)
-                              : prepare_over<Lockstep<KernelClock, T>>(links, task);
+      return prepare_over<Lockstep<T>>(links, task);
     }
   }
 
@@ -219,11 +213,11 @@ class LocalEndpoint final : public Endpoint {
   void meet(std::string_view) override {}
   void check_size(std::size_t, std::size_t) const override {}  // the device refused what it cannot do
   std::unique_ptr<Prepared> prepare_verification(Task&) override { refuse(); }
-  std::unique_ptr<Prepared> prepare(Pattern pattern, bool is_counter_clock, Task& task) override {
-    return prepare_listed(Patterns{}, pattern, is_counter_clock, local_, task);
+  std::unique_ptr<Prepared> prepare(Pattern pattern, Task& task) override {
+    return prepare_listed(Patterns{}, pattern, local_, task);
   }
   std::unique_ptr<Prepared> prepare_group_verification(std::span<const Member>, Task&) override { refuse(); }
-  std::unique_ptr<Prepared> prepare_group(std::span<const Member>, bool, Task&) override { refuse(); }
+  std::unique_ptr<Prepared> prepare_group(std::span<const Member>, Task&) override { refuse(); }
 
  private:
   [[noreturn]] static void refuse() {

@@ -18,6 +18,7 @@
 #include <map>
 #include <memory>
 #include <new>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <variant>
@@ -279,7 +280,7 @@ void congest(const Channel& channel, const RunCell& run, const PlanProbe& probe,
   CongestorSigns signs(channel, tree);
   std::uint64_t first_look = 0;
   const auto ask = [&] {
-    const std::uint64_t now = KernelClock::now();
+    const std::uint64_t now = Clock::now();
     if (first_look == 0) first_look = now;
     if (now - first_look > settling_ns) signs.begin();
     return signs.look();
@@ -330,10 +331,10 @@ void obey(const LaunchContext& context, const RunCell& run) {
 // Rank 0 has to read the plan, from a file system that may not answer.
 constexpr double seconds_to_read_plan = 60;
 
-RankInfo own_info(const Control& control, const std::optional<Interface>& interface, const StartUp& start_up,
+RankInfo own_info(const Control& control, const std::optional<Interface>& interface, std::uint64_t start_up_ns,
                   const std::vector<NotCounted>& not_counted) {
   json info = rank_info(control.rank(), interface);
-  info["start_up_ns"] = start_up.init_ns;
+  info["start_up_ns"] = start_up_ns;
   if (!not_counted.empty()) info["not_counted"] = to_record(not_counted);
   return {std::move(info)};
 }
@@ -393,7 +394,7 @@ std::optional<Interface> own_interface(const PlanFabric& fabric) {
 
 bool needs_clocks(const Plan& plan) { return std::ranges::any_of(plan.probes, needs_global_clock); }
 
-void follow_plan(Control& control, const Plan& plan, RecordWriter* writer, const StartUp& start_up) {
+void follow_plan(Control& control, const Plan& plan, RecordWriter* writer, std::uint64_t start_up_ns) {
   control.set_patience(plan.patience_seconds);
   MPI_Comm data = MPI_COMM_NULL;
   MPI_Comm_dup(MPI_COMM_WORLD, &data);
@@ -401,11 +402,11 @@ void follow_plan(Control& control, const Plan& plan, RecordWriter* writer, const
   const std::optional<Interface> interface = own_interface(plan.fabric);
   LaunchCounters counters{.rank = own_counters(plan), .host = HostCounters(interface ? interface->name : "")};
   const Acquaintance all =
-      make_acquainted(Channel(control), own_info(control, interface, start_up, counters.not_counted()));
+      make_acquainted(Channel(control), own_info(control, interface, start_up_ns, counters.not_counted()));
   GlobalClock global_clock = needs_clocks(plan) ? GlobalClock(control, data, clock_identity()) : GlobalClock();
   const LaunchContext context{.control = control,
                               .plan = plan,
-                              .clock = measure_clock(start_up.clocks),
+                              .clock = measure_clock(),
                               .interface = interface,
                               .host = host_name(),
                               .first_rank_on_host = all.hosts.first_rank,
@@ -423,7 +424,7 @@ void follow_plan(Control& control, const Plan& plan, RecordWriter* writer, const
   MPI_Comm_free(&data);
 }
 
-ExitCode read_and_follow_plan(Control& control, const std::string& plan_path, const StartUp& start_up) {
+ExitCode read_and_follow_plan(Control& control, const std::string& plan_path, std::uint64_t start_up_ns) {
   std::unique_ptr<RecordWriter> writer;
   Beginning beginning;
   if (control.rank() == 0) beginning = begin(plan_path, control.size(), writer);
@@ -431,7 +432,7 @@ ExitCode read_and_follow_plan(Control& control, const std::string& plan_path, co
   const auto exit = static_cast<ExitCode>(beginning.exit_code);
   if (exit != ExitCode::done) return exit;
   const Plan plan = parse_plan(beginning.plan_text);
-  follow_plan(control, plan, writer.get(), start_up);
+  follow_plan(control, plan, writer.get(), start_up_ns);
   return ExitCode::done;
 }
 
@@ -469,13 +470,13 @@ void take_cells(const LaunchContext& context, const RunCell& run, const Acquaint
   context.control.rank() == 0 ? direct(context, run, all, clocks, *writer) : obey(context, run);
 }
 
-ExitCode launch(const std::string& plan_path, const StartUp& start_up) {
+ExitCode launch(const std::string& plan_path, std::uint64_t start_up_ns) {
   // Short sleeps of the control plane are to be short: the default slack would add 50 us to each.
   prctl(PR_SET_TIMERSLACK, 1000);
   Control control;
   control.set_patience(seconds_to_read_plan);
   try {
-    return read_and_follow_plan(control, plan_path, start_up);
+    return read_and_follow_plan(control, plan_path, start_up_ns);
   } catch (const LaunchEnded& ended) {
     if (ended.failure_here()) {
       std::fprintf(stderr, "fabricbench-probe: %s; then rank %d ended the launch\n", ended.failure_here()->c_str(),

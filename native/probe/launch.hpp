@@ -112,13 +112,8 @@ using RunCell = std::function<CellReport(const PlanProbe& probe, int ordinal, co
 /// Have the whole plan measured, and on rank 0 the record written. Collective.
 void take_cells(const LaunchContext& context, const RunCell& run, const Acquaintance& all, RecordWriter* writer);
 
-/// What a rank knows of its start: the clocks before MPI_Init, and how long that took here.
-struct StartUp {
-  ClockPair clocks = read_clock_pair();
-  std::uint64_t init_ns = 0;
-};
-
-/// Measure a plan. Collective over MPI_COMM_WORLD; every rank returns the same.
-ExitCode launch(const std::string& plan_path, const StartUp& start_up);
+/// Measure a plan. `start_up_ns`: what MPI_Init took on this rank. Collective over MPI_COMM_WORLD; every rank returns
+/// the same.
+ExitCode launch(const std::string& plan_path, std::uint64_t start_up_ns);
 
 }  // namespace fabricbench

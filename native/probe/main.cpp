@@ -86,10 +86,9 @@ fabricbench::ExitCode measure(int argc, char** argv, bool has_threads) {
   const std::string plan_path = argv[argc - 1];
   int provided = MPI_THREAD_SINGLE;
   const int wanted = has_threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
-  fabricbench::StartUp start_up;
+  const std::uint64_t begin_ns = fabricbench::Clock::now();
   MPI_Init_thread(&argc, &argv, wanted, &provided);
-  start_up.init_ns = fabricbench::KernelClock::now() - start_up.clocks.ns;
-  const fabricbench::ExitCode exit = fabricbench::launch(plan_path, start_up);
+  const fabricbench::ExitCode exit = fabricbench::launch(plan_path, fabricbench::Clock::now() - begin_ns);
   // What a failed cell left behind is never received: MPI_Finalize would wait for it.
   if (fabricbench::has_set_aside()) MPI_Abort(MPI_COMM_WORLD, static_cast<int>(exit));
   MPI_Finalize();

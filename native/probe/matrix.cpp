@@ -87,11 +87,11 @@ void CellRunner::run_matrix(Cell& cell) {
                  .door = cell.door,
                  .device = cell.device,
                  .is_counted = cell.is_counted};
-  const std::uint64_t begin = KernelClock::now();
+  const std::uint64_t begin = Clock::now();
   observed(cell, [&] { team.member() == 0 ? direct_turns(pair_cell, schedule) : obey_turns(pair_cell, schedule); });
   if (team.member() == 0) {
     cell.report.outcome.stop = StopReason::time;
-    cell.report.outcome.seconds = static_cast<double>(KernelClock::now() - begin) * 1e-9;
+    cell.report.outcome.seconds = static_cast<double>(Clock::now() - begin) * 1e-9;
   }
   const bool is_stream = cell.probe.pattern == Pattern::pairs_stream;
   const std::size_t of_round_trip = cell.door->is_one_sided ? 1 : 2;

@@ -89,8 +89,8 @@ void ConnectionEnd::end() {
     verbs::SendRequest last;
     last.operation = verbs::Operation::write;
     if (!flow_->sends.is_over()) post_marked(last);
-    const std::uint64_t deadline = KernelClock::now() + patience_ns;
-    while (!(flow_->sends.is_over() && flow_->receives.is_over()) && KernelClock::now() < deadline) {
+    const std::uint64_t deadline = Clock::now() + patience_ns;
+    while (!(flow_->sends.is_over() && flow_->receives.is_over()) && Clock::now() < deadline) {
       if (!completions_->take_sends() && !completions_->take_receives()) nanosleep(&for_the_adapter, nullptr);
     }
   } catch (const Failure&) {  // the adapter itself has failed: destroying the queue pair is what is left
@@ -99,9 +99,9 @@ void ConnectionEnd::end() {
 
 void ConnectionEnd::fail() {
   constexpr std::uint64_t patience_ns = 300'000'000;
-  const std::uint64_t deadline = KernelClock::now() + patience_ns;
+  const std::uint64_t deadline = Clock::now() + patience_ns;
   // What was posted last may be told as flushed before what failed first.
-  while (flow_->failed == verbs::Status::flushed && KernelClock::now() < deadline) {
+  while (flow_->failed == verbs::Status::flushed && Clock::now() < deadline) {
     if (!completions_->take_sends() && !completions_->take_receives()) nanosleep(&for_the_adapter, nullptr);
   }
   if (managed_ && flow_->failed == verbs::Status::flushed) managed_->refuse_closed();
@@ -133,7 +133,7 @@ void ConnectionEnd::ask_for_peer() {
 
 void ConnectionEnd::ask_over_stream() {
   if (flow_->failed != verbs::Status::success) return;
-  const std::uint64_t now = KernelClock::now();
+  const std::uint64_t now = Clock::now();
   const std::uint64_t heard = flow_->sends.done + flow_->receives.done;
   if (has_asked_ && managed_->has_answer()) has_asked_ = false;
   if (has_asked_ && heard == heard_) {
@@ -162,7 +162,7 @@ void ConnectionEnd::wait_for_room() {
 
 void ConnectionEnd::WaitTimer::look() {
   constexpr std::uint64_t ask_after_ns = 400'000'000;
-  const std::uint64_t now = KernelClock::now();
+  const std::uint64_t now = Clock::now();
   if (begin_ == 0) begin_ = asked_ = now;
   connection_.completions_->take_sends();
   connection_.refuse_failed();

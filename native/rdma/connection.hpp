@@ -222,7 +222,7 @@ class ConnectionPlaces {
       failures_ = completions_->failures();
       for (C* const connection : connections_) connection->refuse_failed();
     }
-    const std::uint64_t now = KernelClock::now();
+    const std::uint64_t now = Clock::now();
     if (silent_since_ns_ == 0) silent_since_ns_ = now;
     if (now - silent_since_ns_ < ask_after_ns) return;
     silent_since_ns_ = now;

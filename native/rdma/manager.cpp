@@ -32,7 +32,7 @@ sockaddr* generic(sockaddr_in& address) { return reinterpret_cast<sockaddr*>(&ad
 std::string milliseconds(std::uint64_t ns) { return std::to_string(ns / ns_per_ms) + " ms"; }
 
 int milliseconds_until(std::uint64_t deadline_ns) {
-  const std::uint64_t now = KernelClock::now();
+  const std::uint64_t now = Clock::now();
   return now >= deadline_ns ? 0 : static_cast<int>((deadline_ns - now) / ns_per_ms) + 1;
 }
 
@@ -219,7 +219,7 @@ void ManagedConnection::meet(const QueuePairAddress& peer) {
 }
 
 void ManagedConnection::connect(const sockaddr_in& peer) {
-  const std::uint64_t deadline_ns = KernelClock::now() + connecting_bound_ns;
+  const std::uint64_t deadline_ns = Clock::now() + connecting_bound_ns;
   for (int attempt = 1;; ++attempt) {
     release();
     stage_ = Stage::none;
@@ -245,7 +245,7 @@ void ManagedConnection::connect(const sockaddr_in& peer) {
       if (manager_library().connect(identifier_, &parameters) != 0) error = errno;
     }
     if (error == 0) break;
-    if (KernelClock::now() >= deadline_ns) fail_late(FailureCode::unreachable, "answered our request to connect");
+    if (Clock::now() >= deadline_ns) fail_late(FailureCode::unreachable, "answered our request to connect");
     // The port that it chose may be one of a TCP socket, which it does not know.
     const bool is_passing = error == EADDRINUSE || error == EADDRNOTAVAIL || error == EINTR;
     if (!is_passing || attempt == most_attempts) fail_call(error, "rdma_connect");
@@ -262,7 +262,7 @@ void ManagedConnection::reach(Stage stage, std::uint64_t deadline_ns) {
 
 void ManagedConnection::wait_for(const std::function<bool()>& is_done, const char* what, int other_descriptor) {
   const std::uint64_t deadline_ns =
-      KernelClock::now() + connecting_bound_ns + manager_.still_expected() * bound_of_each_other_ns;
+      Clock::now() + connecting_bound_ns + manager_.still_expected() * bound_of_each_other_ns;
   if (!manager_.serve(deadline_ns, [&] { return is_done() || refused_; }, other_descriptor))
     fail_late(FailureCode::timeout, what);
   if (refused_ && !is_done()) fail_event(*refused_, status_);
@@ -313,7 +313,7 @@ void ManagedConnection::note(verbs::EventKind kind, int status, const verbs::Con
 
 void ManagedConnection::refuse_closed() {
   constexpr std::uint64_t moment_ns = 100 * ns_per_ms;
-  manager_.serve(KernelClock::now() + moment_ns, [this] { return refused_.has_value(); });
+  manager_.serve(Clock::now() + moment_ns, [this] { return refused_.has_value(); });
   if (refused_) fail_event(*refused_, status_);
 }
 

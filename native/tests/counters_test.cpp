@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "base/clock.hpp"
 
@@ -141,7 +142,7 @@ TEST(RankCounting, TheTimeOfAProcessIsCountedWithoutAnyRight) {
   const RankCounters counters([](const perf_event_attr&) { return -ENOENT; });
   const RankCounters::Reading before = counters.read();
   volatile double value = 1;
-  for (const std::uint64_t begin = KernelClock::now(); KernelClock::now() - begin < 20'000'000;) value = value * 1.0001;
+  for (const std::uint64_t begin = Clock::now(); Clock::now() - begin < 20'000'000;) value = value * 1.0001;
   const Counts counts = counters.between(before, counters.read());
   EXPECT_GT(counts.at(Counter::user_ns) + counts.at(Counter::system_ns), 0U);
   EXPECT_GE(counts.at(Counter::elapsed_ns), 20'000'000U);

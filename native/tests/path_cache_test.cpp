@@ -11,9 +11,9 @@ class NoEndpoint final : public Endpoint {
   void meet(std::string_view) override {}
   void check_size(std::size_t, std::size_t) const override {}
   std::unique_ptr<Prepared> prepare_verification(Task&) override { return nullptr; }
-  std::unique_ptr<Prepared> prepare(Pattern, bool, Task&) override { return nullptr; }
+  std::unique_ptr<Prepared> prepare(Pattern, Task&) override { return nullptr; }
   std::unique_ptr<Prepared> prepare_group_verification(std::span<const Member>, Task&) override { return nullptr; }
-  std::unique_ptr<Prepared> prepare_group(std::span<const Member>, bool, Task&) override { return nullptr; }
+  std::unique_ptr<Prepared> prepare_group(std::span<const Member>, Task&) override { return nullptr; }
 };
 
 const PathCache::Key one_key{Layer::tcp, 1, 0, Receive::blocking};

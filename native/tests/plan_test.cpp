@@ -4,6 +4,7 @@
 
 #include <fstream>
 #include <iterator>
+#include <nlohmann/json.hpp>
 
 namespace fabricbench {
 namespace {
@@ -43,7 +44,7 @@ TEST(Plan, TheFixtureIsReadAsItStands) {
   EXPECT_EQ(plan.probes[0].verify_messages, 4U);
   EXPECT_EQ(plan.probes[0].stopping.maximum_samples, 1000U);
   EXPECT_EQ(plan.probes[1].ranks, std::vector<int>{0});
-  EXPECT_EQ(plan.probes[1].parameters["kernel"], "triad");
+  EXPECT_EQ(plan.probes[1].parameters.at("kernel"), ParameterValue("triad"));
   EXPECT_EQ(plan.probes[0].stopping.minimum_seconds, 0.1);
   EXPECT_EQ(plan.probes[1].stopping.maximum_seconds, 0.2);
   EXPECT_EQ(plan.probes[2].messages_per_sample, 64U);

@@ -19,7 +19,7 @@ namespace {
 constexpr std::uint64_t spun_ns = 300'000'000;
 
 void spin() {
-  for (const std::uint64_t end = KernelClock::now() + spun_ns; KernelClock::now() < end;) {
+  for (const std::uint64_t end = Clock::now() + spun_ns; Clock::now() < end;) {
   }
 }
 
@@ -61,7 +61,7 @@ TEST(OtherProcesses, OneThatHasTheNumberOfAnEarlierOneUsedNoMoreThanItsOwn) {
   waitpid(earlier, nullptr, 0);
   const pid_t later = fork_as(earlier);
   if (later == 0) {
-    for (const std::uint64_t end = KernelClock::now() + spun_ns / 3; KernelClock::now() < end;) {
+    for (const std::uint64_t end = Clock::now() + spun_ns / 3; Clock::now() < end;) {
     }
     pause();
     _exit(0);

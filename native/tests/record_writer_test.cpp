@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "tests/json_lines.hpp"
@@ -44,7 +45,8 @@ class RecordWriting : public testing::Test {
 
   std::vector<json> write(const CellReport& report, const PlanProbe& probe, const CellParts& parts = {}) const {
     RecordWriter writer(path);
-    writer.write_header(plan, {json{{"rank", 0}, {"host", "n0"}, {"pid", 1}, {"cpus", {0}}}}, clock, "An MPI");
+    writer.write_header(plan, {json{{"rank", 0}, {"host", "n0"}, {"pid", 1}, {"cpus", {0}}}}, clock, "An MPI",
+                        json::array());
     writer.open_cell(probe, report);
     writer.write_parts(probe, parts);
     writer.close_cell(probe, report);

@@ -62,10 +62,10 @@ std::pair<StageReport, StageReport> ping_pong(Path& first, Path& second) {
   std::vector<std::byte> in(staged_bytes);
   for (std::size_t i = 0; i < staged_trips; ++i) {
     first.settle();
-    const std::uint64_t begin = KernelClock::now();
+    const std::uint64_t begin = Clock::now();
     first.send(out);
     EXPECT_TRUE(first.receive(in));
-    const std::uint64_t end = KernelClock::now();
+    const std::uint64_t end = Clock::now();
     if (i % 10 != 0) first.keep(static_cast<std::int64_t>(i), static_cast<std::int64_t>(end - begin));
   }
   following.join();
@@ -155,10 +155,10 @@ StageReport bursts(First& first, Second& second) {
   std::vector<std::byte> in(staged_bytes);
   for (std::size_t i = 0; i < staged_trips; ++i) {
     first.settle();
-    const std::uint64_t begin = KernelClock::now();
+    const std::uint64_t begin = Clock::now();
     for (int k = 0; k < 3; ++k) first.send(out);
     EXPECT_TRUE(first.receive(in));
-    first.keep(static_cast<std::int64_t>(i), static_cast<std::int64_t>(KernelClock::now() - begin));
+    first.keep(static_cast<std::int64_t>(i), static_cast<std::int64_t>(Clock::now() - begin));
   }
   following.join();
   return first.take_stages();

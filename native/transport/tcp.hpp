@@ -68,7 +68,7 @@ class TcpConnection {
   /// Whether the descriptor became ready before the deadline.
   static bool wait_until(const Descriptor& descriptor, short event, std::uint64_t deadline_ns) {
     for (;;) {
-      const std::uint64_t now = KernelClock::now();
+      const std::uint64_t now = Clock::now();
       if (now >= deadline_ns) return false;
       pollfd entry{descriptor.get(), event, 0};
       const int ready = poll(&entry, 1, static_cast<int>((deadline_ns - now) / 1'000'000) + 1);
@@ -79,7 +79,7 @@ class TcpConnection {
 
   /// What became of a connection that is still being made: 0 or an errno.
   static int error_of_connecting(const Descriptor& socket) {
-    if (!wait_until(socket, POLLOUT, KernelClock::now() + seconds_to_ns(meeting_bound_seconds))) return ETIMEDOUT;
+    if (!wait_until(socket, POLLOUT, Clock::now() + seconds_to_ns(meeting_bound_seconds))) return ETIMEDOUT;
     int error = 0;
     socklen_t size = sizeof error;
     getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size);
@@ -114,13 +114,13 @@ class TcpConnection {
   bool is_proven(const Descriptor& candidate) const {
     Greeting greeting{};
     // By poll(), which goes on after an interruption; so few bytes come all at once.
-    return wait_until(candidate, POLLIN, KernelClock::now() + seconds_to_ns(greeting_bound_seconds)) &&
+    return wait_until(candidate, POLLIN, Clock::now() + seconds_to_ns(greeting_bound_seconds)) &&
            recv(candidate.get(), &greeting, sizeof greeting, MSG_DONTWAIT) == sizeof greeting &&
            greeting.secret == site_.secret;
   }
 
   void accept_and_check(const SocketAddress& peer) {
-    const std::uint64_t deadline = KernelClock::now() + seconds_to_ns(meeting_bound_seconds);
+    const std::uint64_t deadline = Clock::now() + seconds_to_ns(meeting_bound_seconds);
     while (wait_until(listener_, POLLIN, deadline)) {
       Descriptor candidate(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
       if (candidate.get() < 0 || !is_from(candidate, peer) || !is_proven(candidate)) continue;

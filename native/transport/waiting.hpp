@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/clock.hpp"
 #include "base/failure.hpp"
 #include "base/vocabulary.hpp"
 #include "core/watchdog.hpp"
@@ -136,7 +137,5 @@ inline std::size_t try_receive_datagram(std::string_view call, std::size_t small
     return 0;
   }
 }
-
-inline std::uint64_t seconds_to_ns(double seconds) { return static_cast<std::uint64_t>(seconds * 1e9); }
 
 }  // namespace fabricbench

@@ -124,11 +124,11 @@ TimedSection::TimedSection(MPI_Comm communicator) : communicator_(communicator) 
   if (interface_use().is_counted) interface_use().before = read_traffic_counters();
   MPI_Barrier(communicator_);
   counts().is_on = true;
-  begin_ns_ = KernelClock::now();
+  begin_ns_ = Clock::now();
 }
 
 double TimedSection::end() {
-  const std::uint64_t own_ns = KernelClock::now() - begin_ns_;
+  const std::uint64_t own_ns = Clock::now() - begin_ns_;
   counts().is_on = false;
   counts().section_ns += own_ns;
   const double own = static_cast<double>(own_ns) * seconds_of_ns;

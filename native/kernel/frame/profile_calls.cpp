@@ -12,7 +12,7 @@
 
 namespace {
 
-using fabricbench::KernelClock;
+using fabricbench::Clock;
 using fabricbench::kernel::CallTotal;
 using fabricbench::kernel::Counts;
 
@@ -39,9 +39,9 @@ int counted(std::size_t index, Sent sent, Twin twin) {
   if (!counts.is_on) [[likely]] {
     return twin();
   }
-  const std::uint64_t begin_ns = KernelClock::now();
+  const std::uint64_t begin_ns = Clock::now();
   const int status = twin();
-  const std::uint64_t end_ns = KernelClock::now();
+  const std::uint64_t end_ns = Clock::now();
   CallTotal& total = counts.calls[index];
   total.number += 1;
   total.time_ns += end_ns - begin_ns;

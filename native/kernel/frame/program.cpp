@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <memory>
 #include <new>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "base/failure.hpp"

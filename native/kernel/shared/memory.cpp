@@ -91,7 +91,7 @@ void Memory::fetch(std::size_t first, std::size_t last) {
     ++moved_.pages_fetched;
   }
   MPI_Win_flush(home, window_);
-  served_ns_ = KernelClock::now();
+  served_ns_ = Clock::now();
 }
 
 void Memory::write(std::size_t offset, std::span<const std::byte> bytes) {
@@ -132,13 +132,13 @@ void Memory::barrier() {
   MPI_Win_sync(window_);
   for (const std::size_t page : fetched_) pages_[page] = nullptr;
   fetched_.clear();
-  served_ns_ = KernelClock::now();
+  served_ns_ = Clock::now();
 }
 
 void Memory::look() {
   int has_come = 0;
   MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, communicator_, &has_come, MPI_STATUS_IGNORE);
-  served_ns_ = KernelClock::now();
+  served_ns_ = Clock::now();
 }
 
 /// Each has a cache line. With windows of 8 bytes MPICH 4.0.2 takes the counter of every second rank for that of the

@@ -69,7 +69,7 @@ class Memory {
 
   /// Let MPI answer others, unless it did within the last moments.
   void serve() {
-    if (KernelClock::now() - served_ns_ >= serve_interval_ns) look();
+    if (Clock::now() - served_ns_ >= serve_interval_ns) look();
   }
 
   /// Since it was made, or since forget_moved().

@@ -50,9 +50,9 @@ struct Times {
 Times timed_pass(Medium& medium, Direction direction, MPI_Comm communicator, int ranks) {
   medium.prepare(direction);
   TimedSection timed(communicator);
-  const std::uint64_t begin_ns = KernelClock::now();
+  const std::uint64_t begin_ns = Clock::now();
   medium.move(direction);
-  const double own = static_cast<double>(KernelClock::now() - begin_ns) * 1e-9;
+  const double own = static_cast<double>(Clock::now() - begin_ns) * 1e-9;
   Times times{.seconds = timed.end(), .of_rank = std::vector<double>(static_cast<std::size_t>(ranks))};
   MPI_Allgather(&own, 1, MPI_DOUBLE, times.of_rank.data(), 1, MPI_DOUBLE, communicator);
   return times;

@@ -26,7 +26,7 @@ inline void sleep_until(std::uint64_t deadline_ns) {
 class Accelerator {
  public:
   /// What comes next could not be given before now.
-  void wait_for_host() { free_ns_ = std::max(free_ns_, KernelClock::now()); }
+  void wait_for_host() { free_ns_ = std::max(free_ns_, Clock::now()); }
 
   /// Compute for so long. `drive(deadline)` looks after messages until then.
   template <class Drive>

@@ -185,7 +185,7 @@ class Exchange {
   /// Have messages moved until the accelerator is ready. Where ranks have processors of their own this looks all the
   /// time; where they share them the preload has it sleep until something comes.
   void drive_until(std::uint64_t deadline_ns) {
-    for (std::uint64_t now = KernelClock::now(); now < deadline_ns; now = KernelClock::now()) {
+    for (std::uint64_t now = Clock::now(); now < deadline_ns; now = Clock::now()) {
       int completed = 0;
       PMPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &completed, done_.data(),
                     MPI_STATUSES_IGNORE);

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <functional>
 #include <new>
+#include <nlohmann/json.hpp>
 
 #include "extending/test_doors.hpp"
 #include "json_lines.hpp"

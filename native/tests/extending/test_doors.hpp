@@ -106,9 +106,9 @@ class StandingPath : public Udp<mode> {
   using Udp<mode>::Udp;
   bool receive(std::span<std::byte> message) {
     if (standstill.seconds > 0 && standstill.after-- == 0) {
-      const std::uint64_t until = KernelClock::now() + seconds_to_ns(std::exchange(standstill.seconds, 0));
+      const std::uint64_t until = Clock::now() + seconds_to_ns(std::exchange(standstill.seconds, 0));
       const timespec a_while{0, 10'000'000};  // the watchdog interrupts sleeps
-      while (KernelClock::now() < until) nanosleep(&a_while, nullptr);
+      while (Clock::now() < until) nanosleep(&a_while, nullptr);
     }
     return Udp<mode>::receive(message);
   }

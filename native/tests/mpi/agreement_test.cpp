@@ -17,9 +17,9 @@ class FakeEnd final : public Endpoint {
   void meet(std::string_view peer) override { *met_ = peer; }
   void check_size(std::size_t, std::size_t) const override {}
   std::unique_ptr<Prepared> prepare_verification(Task&) override { return nullptr; }
-  std::unique_ptr<Prepared> prepare(Pattern, bool, Task&) override { return nullptr; }
+  std::unique_ptr<Prepared> prepare(Pattern, Task&) override { return nullptr; }
   std::unique_ptr<Prepared> prepare_group_verification(std::span<const Member>, Task&) override { return nullptr; }
-  std::unique_ptr<Prepared> prepare_group(std::span<const Member>, bool, Task&) override { return nullptr; }
+  std::unique_ptr<Prepared> prepare_group(std::span<const Member>, Task&) override { return nullptr; }
 
  private:
   std::string address_;

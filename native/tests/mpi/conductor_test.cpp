@@ -24,7 +24,7 @@ class SilentRanks final : public ControlTransport {
   std::optional<int> probe(int, int) override { return std::nullopt; }
   std::optional<Arrival> take(int, int) override { return std::nullopt; }
   bool is_complete(MPI_Request&) override { return true; }
-  std::uint64_t now_ns() const override { return KernelClock::now(); }
+  std::uint64_t now_ns() const override { return Clock::now(); }
   void wait(Pause&, std::optional<std::uint64_t>) override {}
   [[noreturn]] void abort(int) override { std::abort(); }
 
@@ -42,7 +42,7 @@ std::int64_t first_lead_ns_of(int ranks) {
     throw Failure(FailureCode::error, "enough is known");
   };
   Conductor conductor(MPI_COMM_SELF, first.task, take);
-  before_ns = static_cast<std::int64_t>(KernelClock::now());
+  before_ns = static_cast<std::int64_t>(Clock::now());
   EXPECT_THROW(conductor.run({}), Failure);
   return lead_ns;
 }
@@ -77,7 +77,7 @@ TEST(Conductor, KeepsWhatTheSlowestRankTookOnTheFirstRankAlone) {
   Conductor(MPI_COMM_WORLD, two.task, take).run({});
   EXPECT_EQ(two.samples.warmup.size(), is_first ? 5U : 0U);
   EXPECT_EQ(two.samples.measured.size(), is_first ? calls : 0U);
-  EXPECT_EQ(std::ranges::count(two.samples.measured.ticks(), 9'000U), is_first ? std::ptrdiff_t{calls} : 0);
+  EXPECT_EQ(std::ranges::count(two.samples.measured.times_ns(), 9'000U), is_first ? std::ptrdiff_t{calls} : 0);
   EXPECT_EQ(two.findings.missed, is_first ? std::vector<std::uint32_t>{7} : std::vector<std::uint32_t>{});
   two.team.discard_leftovers();
 }

@@ -124,12 +124,12 @@ class Definitions : public testing::Test, protected TaskOfTeam {
   template <class Path>
   Outcome ping_pong(Path& path) {
     probe.pattern = Pattern::pingpong;
-    return Pingpong::Over<KernelClock, Path>(path, task).run();
+    return Pingpong::Over<Path>(path, task).run();
   }
   template <class Path>
   Outcome stream(Path& path) {
     probe.pattern = Pattern::stream;
-    return Stream::Over<KernelClock, Path>(path, task).run();
+    return Stream::Over<Path>(path, task).run();
   }
 };
 
@@ -175,7 +175,7 @@ TYPED_TEST_SUITE(AnsweredWindows, PathsOfWindows);
 
 TYPED_TEST(AnsweredWindows, AllComeIntoOneBuffer) {
   constexpr std::size_t window = 7;  // more than there are slots
-  this->probe.parameters["window"] = window;
+  this->probe.parameters["window"] = std::int64_t{window};
   this->probe.messages_per_sample = window;
   TypeParam path(this->peer());
   const Outcome outcome = this->stream(path);
@@ -202,7 +202,7 @@ TYPED_TEST(AnsweredWindows, AreRefusedWhereASampleIsNone) {
 }
 
 TEST_F(Definitions, WhatLiesUnmatchedIsThereDuringTheRoundTripsAndGoneAfterThem) {
-  constexpr std::size_t left = 50;
+  constexpr std::int64_t left = 50;
   probe.parameters["unexpected"] = left;
   MpiPath path(Attachment{.interface = {}, .communicator = MPI_COMM_WORLD},
                Site{.peer_rank = static_cast<int>(peer()), .generation = 8});
@@ -211,6 +211,7 @@ TEST_F(Definitions, WhatLiesUnmatchedIsThereDuringTheRoundTripsAndGoneAfterThem)
   MPI_Barrier(MPI_COMM_WORLD);
   MPI_Iprobe(static_cast<int>(peer()), 32767, MPI_COMM_WORLD, &is_there, MPI_STATUS_IGNORE);
   EXPECT_EQ(is_there, 0);
+  MPI_Barrier(MPI_COMM_WORLD);  // the other may not send the next before this one has looked
 
   path.leave_unmatched(left);
   MPI_Iprobe(static_cast<int>(peer()), 32767, MPI_COMM_WORLD, &is_there, MPI_STATUS_IGNORE);

@@ -37,7 +37,7 @@ class LossyPath {
     }
   }
   bool receive(std::span<std::byte> message) {
-    for (const std::uint64_t begin = KernelClock::now(); KernelClock::now() - begin < bound_ns_;) {
+    for (const std::uint64_t begin = Clock::now(); Clock::now() - begin < bound_ns_;) {
       int has_come = 0;
       MPI_Iprobe(peer_, tag, MPI_COMM_WORLD, &has_come, MPI_STATUS_IGNORE);
       if (has_come == 0) continue;
@@ -111,7 +111,7 @@ class LossyPair : public testing::Test, protected TaskOfTeam {
     probe.stopping = {.minimum_samples = 5, .maximum_samples = 5, .maximum_seconds = 0.05};
     samples.prepare(0, 5, false);
     try {
-      typename Pattern::template Over<KernelClock, LossyPath>(lossy, task).run();
+      typename Pattern::template Over<LossyPath>(lossy, task).run();
     } catch (const Failure&) {
       return true;
     }
@@ -123,7 +123,7 @@ class LossyPair : public testing::Test, protected TaskOfTeam {
     samples.prepare(0, std::accumulate(counts.begin(), counts.end(), std::size_t{0}), false);
     for (const std::size_t count : counts) {
       team.send(follower, rounds.order(count + 1));
-      rounds.lead(count, samples.measured, KernelClock::now() + 1'000'000'000);
+      rounds.lead(count, samples.measured, Clock::now() + 1'000'000'000);
     }
     team.send(follower, RoundOrder{});
   }
@@ -224,7 +224,7 @@ TEST_F(LossyPair, ABurstIsAnsweredThoughTheFollowerReadsItsFirstMessageBeforeIts
   // The last message of the first order is lost: the follower waits for it when the second order comes.
   LossyPath lossy = path([](int number) { return number == 2 * messages - 1 ? 0 : 1; }, all);
   if (!is_leader()) lossy.sit_in_receive(1);
-  CountedBursts<KernelClock, LossyPath, NoHooks> bursts(lossy, task, messages, {});
+  CountedBursts<LossyPath, NoHooks> bursts(lossy, task, messages, {});
   if (!is_leader()) {
     follow_orders(bursts, task);
     EXPECT_EQ(lossy.sent(), 4) << "five bursts, of which one is not whole";
@@ -278,7 +278,7 @@ TEST_F(LossyPair, AReceiveThatIsPostedAheadStaysWhereItIsWhenItsMessageIsLost) {
   // An untimed message and five timed ones, of which the last two are not answered.
   PrepostingLossyPath lossy(1 - team.member(), [&](int number) { return is_leader() || number < 4 ? 1 : 0; });
   {
-    CountedRounds<KernelClock, PrepostingLossyPath, NoHooks> rounds(lossy, task);
+    CountedRounds<PrepostingLossyPath, NoHooks> rounds(lossy, task);
     if (!is_leader()) return follow_orders(rounds, task);
     lead_orders(rounds, {5});
     EXPECT_EQ(samples.measured.size(), 3U);
@@ -298,7 +298,7 @@ TEST_F(LossyPair, BothEndsOfARoundTripPostTheirReceivesBeforeTheySend) {
   MPI_Sendrecv(own.data(), static_cast<int>(own.size()), MPI_CHAR, peer, 0, others.data(),
                static_cast<int>(others.size()), MPI_CHAR, peer, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   path.meet(others);
-  Rounds<KernelClock, decltype(path)> rounds(path, task);
+  Rounds<decltype(path)> rounds(path, task);
   if (is_leader()) {
     lead_orders(rounds, {round_trips - 1});
   } else {
@@ -319,7 +319,7 @@ TEST_F(LossyPair, InABurstADoubleDoesNotStandInForALostMessage) {
         return number == 2 * messages + 1 ? 0 : 1;
       },
       all);
-  CountedBursts<KernelClock, LossyPath, NoHooks> bursts(lossy, task, messages, {});
+  CountedBursts<LossyPath, NoHooks> bursts(lossy, task, messages, {});
   if (!is_leader()) return follow_orders(bursts, task);
   lead_orders(bursts, {3});
   EXPECT_EQ(samples.measured.size(), 2U);
@@ -328,7 +328,7 @@ TEST_F(LossyPair, InABurstADoubleDoesNotStandInForALostMessage) {
 
 TEST_F(LossyPair, ABurstOfWhichAMessageIsDoubledIsWhole) {
   LossyPath lossy = path([](int) { return 2; }, [](int) { return 2; });
-  CountedBursts<KernelClock, LossyPath, NoHooks> bursts(lossy, task, 4, {});
+  CountedBursts<LossyPath, NoHooks> bursts(lossy, task, 4, {});
   if (!is_leader()) return follow_orders(bursts, task);
   lead_orders(bursts, {3});
   EXPECT_EQ(samples.measured.size(), 3U);

@@ -27,7 +27,6 @@ struct TaskOfTeam {
   ClockModel clock;
   Task task{.probe = probe,
             .team = team,
-            .timebase = {},
             .clock_overhead_ns = 0,
             .token = 0xfab1,
             .sequence = sequence,

@@ -22,9 +22,9 @@ class WindowLogs : public testing::Test, protected TaskOfTeam {
     samples.prepare(0, 100, true);
   }
   /// A window that ends so long after what came before.
-  void take(WindowLog<TurnedClock>& log, std::uint64_t ticks) {
-    TurnedClock::time += ticks;
-    log.add(TurnedClock::time, ticks, 1);
+  void take(WindowLog<TurnedClock>& log, std::uint64_t time_ns) {
+    TurnedClock::time += time_ns;
+    log.add(TurnedClock::time, time_ns, 1);
   }
 };
 
@@ -37,7 +37,7 @@ TEST_F(WindowLogs, LeaveOutTheWindowInWhichItWasDecidedWhetherThereAreEnough) {
   take(log, 1004);  // the fourth that counts: it is decided again
   take(log, 1005);
   take(log, 1006);
-  const auto found = samples.measured.ticks();
+  const auto found = samples.measured.times_ns();
   EXPECT_EQ(std::vector(found.begin(), found.end()), (std::vector<std::uint64_t>{1000, 1002, 1003, 1004, 1006}));
 }
 

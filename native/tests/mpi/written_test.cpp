@@ -121,7 +121,7 @@ TEST_F(PlainWrites, ComeBackTurnedWhenTheyAreVerified) {
 
 TEST_F(PlainWrites, GoThereAndBackOnceForEachRoundTrip) {
   probe.parameters["round_trips"] = 3;
-  const Outcome outcome = Pingpong::Over<KernelClock, SharedWrites>(path, task).run();
+  const Outcome outcome = Pingpong::Over<SharedWrites>(path, task).run();
   EXPECT_EQ(outcome.bytes_per_sample, 2 * 3 * 100U);
   EXPECT_EQ(path.operated() % 3, 0U);
   EXPECT_GE(path.operated(), 5 * 3U);
@@ -133,14 +133,14 @@ TEST_F(PlainWrites, GoThereAndBackOnceForEachRoundTrip) {
 TEST_F(PlainWrites, AreCountedByOneByteHoweverManyThereAre) {
   probe.stopping = {.minimum_samples = 700, .maximum_samples = 700, .maximum_seconds = 20};
   samples.prepare(0, 700, false);
-  Pingpong::Over<KernelClock, SharedWrites>(path, task).run();
+  Pingpong::Over<SharedWrites>(path, task).run();
   EXPECT_EQ(samples.measured.size(), is_first() ? 700U : 0U);
 }
 
 TEST_F(PlainWrites, OfAStreamAreTimedByWhoWrites) {
   probe.pattern = Pattern::stream;
   probe.messages_per_sample = 8;
-  const Outcome outcome = Stream::Over<KernelClock, SharedWrites>(path, task).run();
+  const Outcome outcome = Stream::Over<SharedWrites>(path, task).run();
   EXPECT_EQ(outcome.bytes_per_sample, 8 * 100U);
   EXPECT_EQ(outcome.stop.has_value(), is_first());
   EXPECT_EQ(samples.measured.size(), is_first() ? 4U : 0U);

@@ -31,6 +31,12 @@ def test_a_run_whose_launches_are_all_invalid_says_what_they_broke(tmp_path: Pat
     assert capsys.readouterr().out == ""
 
 
+def test_a_run_whose_settings_were_never_held_says_so(tmp_path: Path):
+    run = lost_run(tmp_path / "run", unheld=EVERY)
+    with pytest.raises(RunIncomplete, match=r"all 12 launches invalid \(governor was not held\)"):
+        conclude(run.path)
+
+
 def test_what_is_left_of_a_run_is_shown_behind_what_was_lost_and_the_error_says_it_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):

@@ -11,6 +11,7 @@ from fabricbench.record.account import DOUBTED_SHARE, account_of
 from fabricbench.record.integrity import JOURNAL
 from fabricbench.record.journal import Journal, JournalEvent
 from fabricbench.record.lock import locked
+from fabricbench.record.provenance import Proof
 from fabricbench.record.run_account import LossKind, RunAccount, SubjectAccount
 from fabricbench.record.store import Run
 from fabricbench.report.losses import loss_lines
@@ -40,6 +41,16 @@ def test_launches_are_counted_once_by_what_became_of_them(tmp_path: Path):
     assert fast.has_lost_results
     assert (slow.starts, slow.failed_starts, slow.measured, slow.has_lost_results) == (7, 1, 6, False)
     assert slow.is_worth_a_word
+
+
+def test_a_launch_that_took_its_fabric_but_was_not_measured_as_it_must_be_is_lost_as_well(tmp_path: Path):
+    run = lost_run(tmp_path / "run", unheld=["b00-fast"])
+    (launch,) = (one for one in run.launches if one.launch_id == "b00-fast")
+    assert (launch.proof, launch.is_valid) == (Proof.PROVEN, False)
+    fast = subject(account_of(run), "fast")
+    assert (fast.measured, fast.launches_lost(LossKind.INVALID), fast.lost_starts) == (5, 1, 1)
+    assert fast.lost[0].reason == "governor was not held"
+    assert account_of(run).has_lost_results
 
 
 def test_a_launch_whose_every_test_failed_gave_nothing(tmp_path: Path):

@@ -11,7 +11,7 @@ from fabricbench.record.integrity import LAUNCH, MANIFEST, launch_path
 from fabricbench.record.journal import Journal, JournalEvent
 from fabricbench.record.lines import CellFailed, FailureCode
 from fabricbench.record.manifest import manifest_text, write_manifest
-from fabricbench.record.store import Run
+from fabricbench.record.store import Run, StoredLaunch
 from fabricbench.record.workload_cells import WorkloadPart
 from support.synthetic_run import SyntheticCell, write_synthetic_run
 
@@ -29,6 +29,7 @@ def lost_run(
     *,
     blocks: int = 6,
     invalid: Sequence[str] = (),
+    unheld: Sequence[str] = (),
     failed: Sequence[str] = (),
     again: Sequence[str] = (),
     cells: Sequence[SyntheticCell] = (trip(),),
@@ -38,6 +39,7 @@ def lost_run(
 ) -> Run:
     """Write a run with its journal: launches that are `invalid`, that `failed` at both their starts, or were measured `again`.
 
+    `unheld` are those whose traffic took its fabric, and whose settings were not held.
     With a `farm` each launch was one whose jobs ended as in that record. A `workload` was planned beside it, and never started.
     In each launch a test failed for every reason why it `cannot` be measured.
     """
@@ -56,12 +58,20 @@ def lost_run(
         run = Run(path, run.manifest.model_copy(update={"planned": (*ours, *more)}))
         write_manifest(path, run.manifest)
         failed = [*failed, *(one.launch_id for one in more)]
-    for launch in run.launches if farm is not None else ():
-        part = WorkloadPart(kind="farm", name="jobs.2", ranks=2, jobs=farm.jobs if farm is not None else None)
-        summary = launch.summary.model_copy(update={"workload": part})
-        (launch.directory / LAUNCH).write_text(summary.model_dump_json(by_alias=True, indent=2) + "\n")
+    for launch in run.launches:
+        if farm is not None:
+            part = WorkloadPart(kind="farm", name="jobs.2", ranks=2, jobs=farm.jobs)
+            _rewrite(launch, workload=part)
+        if launch.launch_id in unheld:
+            facts = {"is_valid": False, "invalid_because": ("governor was not held",)}
+            _rewrite(launch, facts=launch.summary.facts.model_copy(update=facts))
     write_journal(run, failed, again)
     return Run.open(path)
+
+
+def _rewrite(launch: StoredLaunch, **update: object) -> None:
+    summary = launch.summary.model_copy(update=update)
+    (launch.directory / LAUNCH).write_text(summary.model_dump_json(by_alias=True, indent=2) + "\n")
 
 
 def write_journal(run: Run, failed: Sequence[str] = (), again: Sequence[str] = ()) -> None:

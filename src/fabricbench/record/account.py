@@ -21,7 +21,6 @@ from fabricbench.record.lines import FailureCode
 from fabricbench.record.lock import is_locked
 from fabricbench.record.manifest import PlannedLaunch
 from fabricbench.record.outcome import LaunchOutcome
-from fabricbench.record.provenance import Proof
 from fabricbench.record.run_account import LossKind, LostLaunches, RunAccount, SubjectAccount
 from fabricbench.record.store import Run, StoredLaunch
 
@@ -237,7 +236,7 @@ def _loss_of(
         return LossKind.DAMAGED, damaged[launch_id]
     summary = None if stored is None else stored.summary
     if summary is not None and summary.is_finished:
-        if summary.proof is Proof.REFUTED:
+        if not summary.is_valid:
             because = summary.facts.invalid_because
             return LossKind.INVALID, because[0] if because else "its path proof failed"
         return (None, "") if summary.cells else (LossKind.EMPTY, "")

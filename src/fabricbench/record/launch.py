@@ -202,6 +202,11 @@ class LaunchSummary(Model):
         return Proof.PROVEN if self.facts.path_proof.get("cells") else Proof.UNKNOWN
 
     @property
+    def is_valid(self) -> bool:
+        """Whether it counts: nothing shows that its traffic took another way, or that it was measured as it must not be."""
+        return self.proof is not Proof.REFUTED and self.facts.is_valid
+
+    @property
     def parquet(self) -> tuple[str, ...]:
         """The names of the Parquet files beside it."""
         return (CELLS, SAMPLES, *(table.file for table in TABLES if self.has(table)))

@@ -118,7 +118,7 @@ class StoredLaunch:
     @property
     def is_valid(self) -> bool:
         """Whether it counts: nothing shows that its traffic took another way, or that it was measured as it must not be."""
-        return self.proof is not Proof.REFUTED and self.summary.facts.is_valid
+        return self.summary.is_valid
 
 
 @dataclass(frozen=True)

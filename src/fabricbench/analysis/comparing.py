@@ -71,6 +71,7 @@ def compare_all(
     more blocks are another look, at `next_level`.
     """
     level = confidence if level is None else level
+    pairings = [one for one in pairings if one.keys]
     subjects = [(pairing, subject) for pairing in pairings for subject in _subjects(pairing)]
     if not subjects:
         return [], []

@@ -10,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from fabricbench.analysis.analysing import arrange
 from fabricbench.analysis.findings import Interaction, InteractionVerdict
 from fabricbench.analysis.interaction import interactions_of, networks_of, places_of
 from fabricbench.analysis.measured import Side
@@ -40,6 +41,18 @@ def in_condition(side: Side) -> Side:
 def found(of: Sequence[Side], margin: float = 0.02) -> dict[str, Interaction]:
     rows = interactions_of(places_of(networks_of(of)), all_pairs(of), margin=margin, confidence=0.95, level=0.95)
     return {one.key.pattern.value: one for one in rows}
+
+
+def test_the_baselines_condition_is_the_first_of_each_network():
+    of = arrange(sides({"myri-jumbo": 1.3}, blocks=12, seed=1), "eth-jumbo", is_change=False)
+    assert [side.name for side in of] == ["eth-jumbo", "myri-jumbo", "eth-usual", "myri-usual"]
+    assert {name: [side.name for side in those] for name, those in networks_of(of).items()} == {
+        "eth": ["eth-jumbo", "eth-usual"],
+        "myri": ["myri-jumbo", "myri-usual"],
+    }
+    throughput = found(of)["stream"]
+    assert (throughput.first, throughput.condition) == ("jumbo", "usual")
+    assert throughput.effect_b.value == pytest.approx(1 / 1.3, rel=0.02)
 
 
 def test_a_condition_that_helps_one_network_only_is_an_interaction_of_that_size():

@@ -318,7 +318,10 @@ def _margin_of(runs: Sequence[Run]) -> float:
 
 
 def arrange(sides: Sequence[Side], baseline: str | None, *, is_change: bool) -> list[Side]:
-    """Return the sides with the baseline first; it is A of all its pairs."""
+    """Return the sides with the baseline first; it is A of all its pairs.
+
+    The other networks in its condition follow, so that this is the first condition of each.
+    """
     if is_change:
         if baseline is not None:
             raise UsageError(
@@ -331,8 +334,10 @@ def arrange(sides: Sequence[Side], baseline: str | None, *, is_change: bool) -> 
         what = "configuration" if sides[0].factors else "fabric"
         where = "here" if sides[0].factors else "in the run"
         raise UsageError(f"there is no {what} {baseline} {where}", hint=f"choose one of {'; '.join(names)}")
-    first = names.index(baseline) if baseline is not None else 0
-    return [sides[first], *sides[:first], *sides[first + 1 :]]
+    if baseline is None:
+        return list(sides)
+    first = sides[names.index(baseline)]
+    return sorted(sides, key=lambda side: (side is not first, side.fabric.condition != first.fabric.condition))
 
 
 def pairings_of(sides: Sequence[Side], *, is_change: bool) -> list[Pairing]:

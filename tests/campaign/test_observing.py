@@ -13,6 +13,7 @@ from fabricbench.campaign import observing
 from fabricbench.campaign.observing import MOST_THROTTLED, Observation, Observed, Observers, Quota
 from fabricbench.campaign.order import LaunchPlan
 from fabricbench.launch.watch import ProgramEnd
+from fabricbench.record.lines import ClockInfo, Header, RankInfo
 from fabricbench.record.reading import Record
 
 LAUNCH = LaunchPlan(launch_id="b00-net", block=0, position=0, fabric="net", token=1, cells=(0,), estimated_seconds=1.0)
@@ -67,6 +68,17 @@ def test_a_launch_whose_processors_a_quota_withheld_does_not_count(monkeypatch: 
     found = Quota().begin(LAUNCH).end(Record(), ENDED)
     assert found.facts == {"throttled_share": 0.2}
     assert found.invalid_because == ("a quota withheld its processors for 20 % of its time",)
+
+
+def test_what_a_quota_withheld_from_several_processors_is_shared_among_them(monkeypatch: pytest.MonkeyPatch):
+    throttled(monkeypatch, 1.0, 1.8)
+    monkeypatch.setattr(observing.os, "sched_getaffinity", lambda _: {0, 1, 2, 3})
+    ranks = tuple(RankInfo(rank=rank, host="a", pid=rank + 1, cpus=(rank,)) for rank in range(4))
+    clock = ClockInfo(name="CLOCK_MONOTONIC", resolution_ns=1.0, overhead_ns=1.0, loop_floor_ns=1.0)
+    facts = {"launch_id": "b00-net", "fabric": "net", "probe_version": "1", "mpi_library": "MPI", "started_unix_ns": 0}
+    header = Header(**facts, ranks=ranks, clock=clock)
+    found = Quota().begin(LAUNCH).end(Record(header=header), ENDED)
+    assert found == Observed({"throttled_share": pytest.approx(0.02)})
 
 
 def test_a_little_of_that_is_told_and_harmless(monkeypatch: pytest.MonkeyPatch):

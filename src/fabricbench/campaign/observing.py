@@ -6,6 +6,7 @@ reads itself (native/core/counters.hpp). How long each looks is measured and kep
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -163,7 +164,10 @@ class _SettingsOf:
 
 
 class Quota:
-    """Quotas of processors (of a container, say) over ranks of this machine: for how much of a launch they withheld them."""
+    """Quotas of processors (of a container, say) over ranks of this machine: for how much of a launch they withheld them.
+
+    The kernel adds up what it withheld from each processor: a rank has had the mean of those that ranks can have used.
+    """
 
     name = "quota"
 
@@ -178,10 +182,11 @@ class _QuotaOf:
     before: float
 
     def end(self, record: Record, ended: ProgramEnd | None) -> Observed:
-        del record
         if ended is None:
             return Observed()
-        share = min(1.0, (throttled_seconds() - self.before) / ended.seconds)
+        ranks = len(record.header.ranks) if record.header is not None else 1
+        processors = min(max(ranks, 1), len(os.sched_getaffinity(0)))
+        share = min(1.0, (throttled_seconds() - self.before) / processors / ended.seconds)
         withheld = f"a quota withheld its processors for {100.0 * share:.0f} % of its time"
         return Observed({"throttled_share": share}, (withheld,) if share > MOST_THROTTLED else ())
 

@@ -50,7 +50,7 @@ def read_allowance(root: Path) -> Allowance:
 
 
 def throttled_seconds(root: Path = Path("/")) -> float:
-    """Return for how long quotas have withheld the processors from this process's control groups since those were made."""
+    """Return for how long quotas have withheld processors from this process's control groups since those were made, all summed."""
     return max((_throttled(folder) for folder in _groups(root, "cpu")), default=0.0)
 
 

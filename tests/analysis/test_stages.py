@@ -15,6 +15,7 @@ from fabricbench.analysis.findings.stages import Direction, Stage, StagedCell, S
 from fabricbench.chapters import stage_figures, stages
 from fabricbench.chapters.chapter import rows_of
 from fabricbench.model import Layer, Pattern, Receive
+from fabricbench.record.launch import LaunchSummary
 from fabricbench.report import markdown
 from fabricbench.report.cause_words import stage_words
 from fabricbench.report.html import render_html
@@ -116,6 +117,27 @@ def test_messages_of_mpi_that_do_not_go_through_sockets_are_one_stage_and_it_is_
     assert any(
         "MPI library called the kernel to send it (MPI has no" in line for line in stages.CHAPTER.lines(findings)
     )
+
+
+def test_what_messages_of_mpi_do_not_show_is_no_fault_of_messages_of_udp_in_the_same_launch(tmp_path: Path):
+    refused = dict.fromkeys(("called", "arrived", "drained"), "MPI has no connection of TCP from ib0")
+    mpi = SyntheticCell(Layer.MPI, Pattern.PINGPONG, 64, {}, receive=Receive.LIBRARY, samples=MESSAGES)
+    udp = SyntheticCell(Layer.UDP, Pattern.PINGPONG, 64, {}, samples=MESSAGES)
+    of_mpi = {"net": Stamped(MPI_WAY, MPI_WAY, refused=refused, of_library=True, apart_ns=0)}
+    findings = analyse([stamped_cells_run(tmp_path, (udp, {"net": Stamped(WAY, WAY, apart_ns=0)}), (mpi, of_mpi))])
+    cells = {one.key.layer: one for one in rows_of(findings, "stage-cells", StagedCell)}
+    assert set(cells[Layer.MPI].refused) >= {"called", "drained"}
+    assert cells[Layer.UDP].refused == {}
+    rows = rows_of(findings, "stages", StageOnFabric)
+    assert (Stage.SCHEDULER,) in {row.parts for row in rows if row.key.layer is Layer.UDP}
+
+
+def test_what_an_earlier_version_told_of_a_rank_is_of_any_cell():
+    of_rank = {"0": {"arrived": "no stamps"}}
+    told = {"launch_id": "b00-net", "fabric": "net", "complete": True, "cells": 2, "failed": 0, "samples": 1}
+    summary = LaunchSummary.model_validate({**told, "header": None, "footer": None, "refused_stages": of_rank})
+    assert list(summary.refused_in(1)) == [("arrived", "no stamps")]
+    assert LaunchSummary.model_validate_json(summary.model_dump_json()) == summary
 
 
 def test_clocks_that_are_hours_apart_change_nothing_but_that_the_fabric_is_one_stage(tmp_path: Path):

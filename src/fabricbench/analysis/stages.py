@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
 
 import numpy as np
 import polars as pl
@@ -93,18 +92,18 @@ def read_stages(side: Side) -> dict[CellKey, StagesOfCell]:
         launches = [one for one in side.launches_of_run(run) if one.summary.has(STAGES)]
         cells = _keys(side, run) if launches else {}
         for launch in launches:
-            refused = launch.summary.refused_stages
             for (number,), rows in scan_stages(launch.directory).collect().partition_by("cell", as_dict=True).items():
                 key = cells.get((launch.launch_id, int(number)))
-                if key is None:
+                if key is None or key not in side.stamped:  # not in all runs of the side
                     continue
-                told = stages_of_launch(rows, key, frozenset(chain.from_iterable(refused.values())))
+                refused = list(launch.summary.refused_in(int(number)))
+                told = stages_of_launch(rows, key, frozenset(boundary for boundary, _ in refused))
                 if told is None:
                     continue
                 beside = launch.summary.busiest_processes.get(int(number), {})
                 one = found.setdefault(key, StagesOfCell(key))
                 one.launches[side.blocks.index(launch.block)] = replace(told, busiest=tuple(beside.values()))
-                for boundary, reason in chain.from_iterable(each.items() for each in refused.values()):
+                for boundary, reason in refused:
                     one.refused.setdefault(boundary, set()).add(reason)
     return found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -153,12 +153,20 @@ OF_EARLIER_VERSIONS = {"channel_rows": CHANNELS.name, "stage_rows": STAGES.name}
 """Fields of a `launch.json` with the number of rows of a table."""
 
 
+ANY_CELL = -1
+"""What stands for the cell where an earlier version told none."""
+
+
+def _is_of_rank(told: object) -> bool:
+    return isinstance(told, dict) and any(isinstance(why, str) for why in told.values())
+
+
 class LaunchSummary(Model):
     """`launch.json`: the record's header, clocks, failed pairs and footer, what of it was lost, and the facts of the runner.
 
     `table_rows` is how many rows each table of `record.tables` has that it has, by name.
-    `refused_stages` has for ranks whose stages were measured the boundaries that their hosts do not show, and why;
-    `busiest_processes` has by cell and rank who else used the rank's processors most meanwhile.
+    By cell and rank, of those whose stages were measured: `refused_stages` has the boundaries that the rank's host did not show, and
+    why; `busiest_processes` who else used the rank's processors most meanwhile.
     `workload` is there where one was run, and `kernel` where it was one of NPB. `sha256` has the hash of each Parquet file beside
     it, none in earlier versions.
     """
@@ -171,7 +179,7 @@ class LaunchSummary(Model):
     failed: int
     samples: int
     table_rows: dict[str, int] = {}
-    refused_stages: dict[int, dict[str, str]] = {}
+    refused_stages: dict[int, dict[int, dict[str, str]]] = {}
     busiest_processes: dict[int, dict[int, BusiestProcess]] = {}
     header: Header | None
     clocks: tuple[Clock, ...] = ()
@@ -185,12 +193,22 @@ class LaunchSummary(Model):
     @model_validator(mode="before")
     @classmethod
     def _takes_rows_of_earlier_versions(cls, data: Any) -> Any:
-        """Earlier versions had a field for each table, 0 without it."""
+        """Earlier versions had a field for each table, 0 without it, and told of a rank what it had refused in any cell."""
         if isinstance(data, dict) and OF_EARLIER_VERSIONS.keys() & data.keys():
             rows = {OF_EARLIER_VERSIONS[name]: data[name] for name in OF_EARLIER_VERSIONS if data.get(name)}
             data = {name: value for name, value in data.items() if name not in OF_EARLIER_VERSIONS}
             data.setdefault("table_rows", rows)
+        if isinstance(data, dict) and isinstance(refused := data.get("refused_stages"), dict):
+            by_rank = {rank: told for rank, told in refused.items() if _is_of_rank(told)}
+            if by_rank:
+                data = {**data, "refused_stages": {ANY_CELL: by_rank}}
         return data
+
+    def refused_in(self, cell: int) -> Iterable[tuple[str, str]]:
+        """Yield the boundaries that a rank's host did not show in a cell, each with why."""
+        for number in (cell, ANY_CELL):
+            for refused in self.refused_stages.get(number, {}).values():
+                yield from refused.items()
 
     @property
     def proof(self) -> Proof:
@@ -446,7 +464,11 @@ def _summary(directory: Path, record: Record, table_rows: dict[str, int], facts:
         failed=sum(cell.failed is not None for cell in record.cells),
         samples=sum(len(batch.time_ns) for cell in record.cells for batch in cell.batches),
         table_rows=table_rows,
-        refused_stages={line.rank: line.refused for cell in record.cells for line in cell.stages if line.refused},
+        refused_stages={
+            cell.id: {line.rank: line.refused for line in cell.stages if line.refused}
+            for cell in record.cells
+            if any(line.refused for line in cell.stages)
+        },
         busiest_processes={
             cell.id: {line.rank: line.busiest for line in cell.stages if line.busiest is not None}
             for cell in record.cells

@@ -4,10 +4,21 @@ import json
 import os
 import signal
 import threading
+import time
 
 import pytest
 
-from fabricbench.campaign.events import GroupAgain, LaunchFailed, LaunchFinished, LaunchStarted, Notice, RunStarted
+from fabricbench.campaign.events import (
+    Event,
+    GroupAgain,
+    LaunchFailed,
+    LaunchFinished,
+    LaunchStarted,
+    Notice,
+    RunStarted,
+    Tick,
+)
+from fabricbench.campaign.execute import Execution
 from fabricbench.errors import Interrupted, RunIncomplete
 from fabricbench.record.journal import Journal, JournalEvent
 from fabricbench.record.launch import read_launch
@@ -57,6 +68,21 @@ def test_nothing_is_started_within_the_pause_before_a_launch_and_the_time_left_t
     ended = [entry.unix_ns for entry in entries if entry.event is JournalEvent.FINISHED]
     waited = [(after - before) / 1e9 for before, after in zip(ended[:-1], begun[1:], strict=True)]
     assert all(seconds >= pause for seconds, pause in zip(waited, pauses[1:], strict=True))
+
+
+def test_a_pause_hears_what_asks_the_run_to_end(setting: Setting):
+    pauses = [model.model_copy(update={"pause_seconds": 300.0}) for model in setting.plan.launches]
+    setting.plan = setting.plan.model_copy(update={"launches": tuple(pauses)})
+
+    def hear(event: Event) -> None:
+        if isinstance(event, Tick):
+            raise KeyboardInterrupt
+
+    begun = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        Execution(setting.directory, setting.plan, setting.launcher, hear).run()
+    assert time.monotonic() - begun < 60.0
+    assert setting.launcher.started == []
 
 
 def test_a_block_in_which_a_launch_fails_is_run_again_as_a_whole_at_once_and_nothing_is_lost(setting: Setting):

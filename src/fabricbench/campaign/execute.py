@@ -205,8 +205,7 @@ class Execution:
     def _run_group(self, launches: Iterable[LaunchPlan], *, is_last_try: bool) -> LaunchPlan | None:
         """Run launches in their order and return the first that failed, unless it is the last try, in which the others go on."""
         for launch in launches:
-            if launch.pause_seconds:
-                time.sleep(launch.pause_seconds)
+            self._pause(launch.pause_seconds)
             failure = self._try(launch)
             if failure is None:
                 self._trials.note_finished(launch)
@@ -224,6 +223,13 @@ class Execution:
             if not is_last_try:
                 return launch
         return None
+
+    def _pause(self, seconds: float) -> None:
+        """Wait, and hear meanwhile what asks this process to end."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0.0:
+            self._notify(Tick(left + self._seconds_left(self._waiting.values())))
+            time.sleep(min(TICK_SECONDS, left))
 
     def _begin_again(self, group: Group, reason: str) -> Group:
         """Keep aside what a group has measured, and return it, in its order: no other is balanced with those of other blocks."""

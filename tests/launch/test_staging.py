@@ -204,6 +204,15 @@ def test_results_on_a_node_that_is_not_the_testbeds_are_left_there(far: FarNode)
     assert len(far.asked) == asked, "a run of another's would say where to log in"
 
 
+def test_what_earlier_attempts_left_is_not_sent(far: FarNode):
+    earlier = far.directory / "attempt-1"
+    earlier.mkdir()
+    (earlier / "records.jsonl").write_text("much")
+    there = far.staging.stage(far.directory, "far")
+    assert not (there / "attempt-1").exists()
+    assert (there / "plan.json").exists()
+
+
 def test_an_archive_whose_names_lead_out_is_refused(tmp_path: Path):
     archived = io.BytesIO()
     with tarfile.open(fileobj=archived, mode="w:gz") as archive:

@@ -31,11 +31,16 @@ MOST_IN_MEMORY = 64 * 1024 * 1024
 PRIVATE = 0o700
 
 
-def pack(folder: Path, into: BinaryIO) -> None:
-    """Write all files below a folder as a compressed archive; hidden ones, links and pipes are left out."""
+def pack(folder: Path, into: BinaryIO, without: str = "") -> None:
+    """Write all files below a folder as a compressed archive; hidden ones, links and pipes are left out.
+
+    `without`: how names in the folder begin that are left out as well, if any.
+    """
     with tarfile.open(fileobj=into, mode="w:gz", compresslevel=1) as archive:
         for path in sorted(folder.rglob("*")):
             name = path.relative_to(folder)
+            if without and name.parts[0].startswith(without):
+                continue
             is_kept = not path.is_symlink() and (path.is_file() or path.is_dir())
             if is_kept and not any(part.startswith(".") for part in name.parts):
                 archive.add(path, str(name), recursive=False)

@@ -22,6 +22,7 @@ from fabricbench.errors import EnvironmentLacks
 from fabricbench.launch import folder
 from fabricbench.launch.asking import ask_one
 from fabricbench.record.atomic import replace_text, synced
+from fabricbench.record.confinement import ATTEMPT
 from fabricbench.record.integrity import read_file
 
 STAGED = ".staged"
@@ -63,7 +64,7 @@ class Staging:
         token = secrets.token_hex(8)
         replace_text(directory / STAGED, json.dumps({"node": node, "token": token}) + "\n")
         with TemporaryFile() as packed:
-            folder.pack(directory, packed)
+            folder.pack(directory, packed, without=ATTEMPT)  # no earlier one has any use there
             size = packed.tell()
             answer = self._ask(node, "put", token, str(size), given=packed)
         return Path(str(_of(node, answer, "folder")))

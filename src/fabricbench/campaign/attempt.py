@@ -106,12 +106,15 @@ class Attempts:
         stored = self._directory.stored(launch)
         if stored is not None:
             return stored if stored.is_finished else None
-        if self._settings is not None and self._settings.varies(launch.fabric):
+        if self._varies(launch):
             return None
         written = start_of(launch, self._plan).read(directory, plan)
         if written is None or not written.record.is_complete or not written.is_at_end:
             return None
         return self._store(launch, directory, written, plan, {"outcome": LaunchOutcome.UNKNOWN}).summary
+
+    def _varies(self, launch: LaunchPlan) -> bool:
+        return self._settings is not None and self._settings.varies(launch.fabric)
 
     def set_aside(self, launch: LaunchPlan) -> None:
         """Keep aside what a launch has measured, with what is still on the node of rank 0."""
@@ -203,7 +206,8 @@ class Attempts:
     def store(self, attempt: Attempt, ended: ProgramEnd | None, *, is_spoilt: bool = False) -> Stored | None:
         """Convert what an attempt wrote, whole or cut short; None if it wrote no record.
 
-        `ended` is None where nobody saw its end; `is_spoilt` says that its testbed broke under it, so that it does not count.
+        `ended` is None where nobody saw its end; `is_spoilt` says that its testbed broke under it, so that it does not count. Nor
+        does one whose settings nobody read back.
         """
         plan = forget_secret(attempt.directory)
         written = attempt.start.read(attempt.directory, plan)
@@ -214,7 +218,7 @@ class Attempts:
             self._plan.fabric(attempt.launch.fabric), spans_of(written.record, staged=True)
         )
         end = _end_of(attempt, written, ended)
-        if is_spoilt and end["outcome"].counts:
+        if (is_spoilt or (ended is None and self._varies(attempt.launch))) and end["outcome"].counts:
             end["outcome"] = LaunchOutcome.FAILED
         facts = {**end, **observed.facts}
         return self._store(attempt.launch, attempt.directory, written, plan, facts, crossings, observed.invalid_because)

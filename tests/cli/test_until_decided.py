@@ -10,6 +10,7 @@ import pytest
 from tests.analysis.test_applications import application_run
 
 from fabricbench.analysis.gate import check_regressions
+from fabricbench.campaign.failure import LaunchesFailed
 from fabricbench.cli import check as running
 from fabricbench.cli.check import blocks_to_add
 from fabricbench.cli.several_runs import spread
@@ -78,6 +79,20 @@ def test_a_regression_ends_it_with_exit_code_1(old: Path, tmp_path: Path, fabric
     code, _, err = fabricbench("check", "--baseline", old, new, "--until-decided", "--budget", "2h")
     assert (code, resumed != []) == (1, True)
     assert "slower by more than 5 %" in err
+
+
+def test_launches_that_failed_while_it_measured_on_leave_the_gate_its_verdict(
+    old: Path, tmp_path: Path, fabricbench: Call, monkeypatch: pytest.MonkeyPatch
+):
+    def resume(path: Path, **_: Any) -> None:
+        raise LaunchesFailed("1 of 6 launches failed", "no answer", hint="resume it")
+
+    monkeypatch.setattr(running, "resume_run", resume)
+    new = measured(tmp_path / "new", 3, seed=2)
+    code, out, err = fabricbench("check", "--baseline", old, new, "--until-decided", "--budget", "2h")
+    assert code == 5
+    assert "1 of 6 launches failed" in err
+    assert "cannot say" in out or "inconclusive" in out
 
 
 def test_a_budget_that_no_block_fits_into_leaves_it_open(

@@ -12,6 +12,7 @@ import typer
 
 from fabricbench.analysis.gate import GateReport, GateVerdict, check_regressions, name_on
 from fabricbench.analysis.measured import name_of_cell
+from fabricbench.campaign.failure import LaunchesFailed
 from fabricbench.campaign.preparing import budget_seconds
 from fabricbench.campaign.run import resume_run
 from fabricbench.campaign.run_directory import RunDirectory
@@ -180,8 +181,12 @@ def _decide(look: Callable[[], GateReport], runs: list[Path], budget: str | None
         say(f"{count(have, 'block')} {'does' if have == 1 else 'do'} not decide: {more} more are measured into {path}")
         planned = len({launch.block for launch in stored.manifest.planned})
         preflight = stored.manifest.preflight is None or not stored.manifest.preflight.is_skipped
-        with RunProgress() as progress, interruptible(path, progress.show) as notify:
-            resume_run(path, notify=notify, blocks=planned + more, preflight=preflight)
+        try:
+            with RunProgress() as progress, interruptible(path, progress.show) as notify:
+                resume_run(path, notify=notify, blocks=planned + more, preflight=preflight)
+        except LaunchesFailed as error:  # the gate says what the others show
+            say(error.message)
+            return look()
         if measured_blocks(Run.open(path)) <= have:
             return look()  # what was measured gave nothing valid: more of it would not either
 

@@ -84,7 +84,7 @@ def test_a_regression_ends_it_with_exit_code_1(old: Path, tmp_path: Path, fabric
 def test_launches_that_failed_while_it_measured_on_leave_the_gate_its_verdict(
     old: Path, tmp_path: Path, fabricbench: Call, monkeypatch: pytest.MonkeyPatch
 ):
-    def resume(path: Path, **_: Any) -> None:
+    def resume(*_: Any, **__: Any) -> None:
         raise LaunchesFailed("1 of 6 launches failed", "no answer", hint="resume it")
 
     monkeypatch.setattr(running, "resume_run", resume)

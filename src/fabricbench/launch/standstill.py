@@ -117,7 +117,7 @@ def _command(pid: int) -> str:
 
 
 def _seconds_asleep() -> float:
-    """Return how long the machine has slept since it was started: what lies between two readings is no sleep, so the least counts."""
+    """Return how long the machine has slept since it was started: what lies between two readings is none, so the least counts."""
     since_start = (
         (time.clock_gettime(time.CLOCK_MONOTONIC), time.clock_gettime(time.CLOCK_BOOTTIME)) for _ in range(3)
     )

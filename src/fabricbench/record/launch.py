@@ -165,8 +165,8 @@ class LaunchSummary(Model):
     """`launch.json`: the record's header, clocks, failed pairs and footer, what of it was lost, and the facts of the runner.
 
     `table_rows` is how many rows each table of `record.tables` has that it has, by name.
-    By cell and rank, of those whose stages were measured: `refused_stages` has the boundaries that the rank's host did not show, and
-    why; `busiest_processes` who else used the rank's processors most meanwhile.
+    By cell and rank, of those whose stages were measured: `refused_stages` has the boundaries that the rank's host did not show,
+    and why; `busiest_processes` who else used the rank's processors most meanwhile.
     `workload` is there where one was run, and `kernel` where it was one of NPB. `sha256` has the hash of each Parquet file beside
     it, none in earlier versions.
     """

@@ -281,7 +281,7 @@ class _Planner:
         if why is not None:
             whose = "" if pattern in (Pattern.PINGPONG, Pattern.STREAM) else f"{pattern} "
             what = f"{layer} {whose}messages of {format_bytes(size)}"
-            self._leave_out_or_refuse(what, why, number, "use other sizes")
+            self._leave_out_or_refuse(what, why, number, "use other sizes", "are")
         return why is None
 
     def _is_datagram(self, probe: PlanProbe, fabrics: list[Fabric], number: int) -> bool:
@@ -289,7 +289,7 @@ class _Planner:
         why = why_unfit_datagram(probe.message_bytes, probe.parameters, fabrics) if probe.layer is Layer.RDMA else None
         if why is not None:
             what = f"{probe.layer} datagram messages of {format_bytes(probe.message_bytes)}"
-            self._leave_out_or_refuse(what, why, number, "use other sizes or another door")
+            self._leave_out_or_refuse(what, why, number, "use other sizes or another door", "are")
         return why is None
 
     def _congestors(
@@ -361,13 +361,12 @@ class _Planner:
             beyond = f" over {fewest} queue pairs in all and more" if fewest > 1 else ""
             yield f"{layer} {pattern} messages of {format_bytes(size)}{beyond} are left out: {why}"
 
-    def _leave_out_or_refuse(self, what: str, why: str, number: int, advice: str) -> None:
+    def _leave_out_or_refuse(self, what: str, why: str, number: int, advice: str, verb: str = "is") -> None:
         if self.campaign.unfit == "refuse":
             raise UsageError(
                 f"[[experiment]] number {number}: {what} cannot be measured: {why}",
                 hint=f'{advice}, or write unfit = "leave out" in [campaign]',
             )
-        verb = "are" if "messages of" in what else "is"
         self.notes.append(f"{what} {verb} left out: {why}")
 
     def _is_measured(self, probe: PlanProbe, number: int, *, may_be_there: bool) -> bool:

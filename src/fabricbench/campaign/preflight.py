@@ -408,8 +408,8 @@ def _understood(node: str, answer: CommandAnswer, launcher: Launcher) -> NodeAns
 
 def _silent_over_ssh(node: str, answer: CommandAnswer) -> Silent:
     if answer.problem is not None:
-        is_client = "cannot be started here" in answer.problem
-        action = "install an OpenSSH client here, with `ssh` on the PATH" if is_client else advice_on(node, "timed out")
+        client = "install an OpenSSH client here, with `ssh` on the PATH"
+        action = client if answer.is_unstartable else advice_on(node, "timed out")
         return Silent(found=answer.problem, action=action)
     if answer.exit_code == SSH_FAILED:
         return Silent(found=answer.last_words, action=advice_on(node, answer.stderr))

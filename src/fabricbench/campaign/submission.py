@@ -328,7 +328,7 @@ class Waiting:
                 state = JobState("UNKNOWN")
             else:
                 if state is not None:
-                    self._tell(in_words(self.job, state))
+                    self._tell(f"job {self.job.number}: {in_words(state)}")
             is_over = self.look()
             if state is None or state.is_over:
                 return state
@@ -345,14 +345,14 @@ class Waiting:
             self.say(text)
 
 
-def in_words(job: JobId, state: JobState) -> str:
-    """Return what people are told of a job."""
+def in_words(state: JobState) -> str:
+    """Return what people are told of a job's state."""
     why = f" ({state.reason})" if state.reason else ""
     begins = f", expected to begin at {state.begins}" if state.begins else ""
     where = f" on {state.nodes}" if state.nodes else ""
     code = f", exit code {state.exit_code}" if state.exit_code is not None and state.nodes else ""
     signalled = f", signal {state.signal}" if state.signal else ""
-    return f"job {job.number}: {state.state}{why}{begins}{where}{code}{signalled}"
+    return f"{state.state}{why}{begins}{where}{code}{signalled}"
 
 
 ENDS: dict[int, type[FabricbenchError]] = {
@@ -369,7 +369,7 @@ def conclude(
     if is_complete(directory):
         return
     done, planned = progress_of(directory)
-    told = "Slurm knows nothing of it any more" if state is None else in_words(job, state).partition(": ")[2]
+    told = "Slurm knows nothing of it any more" if state is None else in_words(state)
     again = f"fabricbench resume {shlex.quote(str(directory))}"
     if planned:
         raise RunIncomplete(

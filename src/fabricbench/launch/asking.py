@@ -38,6 +38,7 @@ END_SECONDS = 1.0
 class CommandAnswer:
     """How a command on a node ended. `problem` says why it was not started or not waited for; `exit_code` is None then.
 
+    `is_unstartable`: the program that reaches the node cannot be started here.
     `begin_unix_ns` and `end_unix_ns` are when it was asked, and when it was seen to have answered.
     """
 
@@ -47,6 +48,7 @@ class CommandAnswer:
     problem: str | None = None
     begin_unix_ns: int = 0
     end_unix_ns: int = 0
+    is_unstartable: bool = False
 
     @property
     def last_words(self) -> str:
@@ -145,7 +147,7 @@ class _Round:
             try:
                 self._running[name] = _Asked(tokens, min(now + self._limits.each_s, self._deadline))
             except (OSError, ValueError) as error:
-                self.answers[name] = CommandAnswer(problem=_cannot_start(tokens[0], error))
+                self.answers[name] = _cannot_start(tokens[0], error)
 
     def collect(self, now: float) -> None:
         """Take the answers of those that have ended, and end those whose time is over."""
@@ -258,7 +260,7 @@ def ask_one(
     try:
         asked = _Asked(tokens, time.monotonic() + seconds, given, taken)
     except (OSError, ValueError) as error:
-        return CommandAnswer(problem=_cannot_start(tokens[0], error))
+        return _cannot_start(tokens[0], error)
     try:
         while (answer := asked.answer()) is None and time.monotonic() < asked.end:
             time.sleep(LOOK_SECONDS)
@@ -267,9 +269,9 @@ def ask_one(
         asked.finish()
 
 
-def _cannot_start(program: str, error: OSError | ValueError) -> str:
+def _cannot_start(program: str, error: OSError | ValueError) -> CommandAnswer:
     reason = error.strerror if isinstance(error, OSError) else str(error)
-    return f"{program} cannot be started here: {reason}"
+    return CommandAnswer(problem=f"{program} cannot be started here: {reason}", is_unstartable=True)
 
 
 def _memory_file() -> BinaryIO:

@@ -38,9 +38,9 @@ from fabricbench.preload import PRELOAD, joined
 from fabricbench.testbed.own_interface import interface_of
 
 AROUND = "around.json"
+"""The file in a launch's directory that `main` writes."""
 MOST_AROUND_BYTES = 1024 * 1024
 """Of that: an interface takes a hundred."""
-"""The file in a launch's directory that `main` writes."""
 
 Counters = dict[str, tuple[int, ...]]
 """Bytes sent and received, by the counter's name."""

@@ -79,7 +79,6 @@ from fabricbench.workload.application import PLACEHOLDER, Name, Text
 from fabricbench.workload.pace import Pace
 
 PROGRAM = "fabricbench-farm"
-"""Files of a launch's directory."""
 
 TIME = FigureOfMerit(name="time", unit="s", better="lower")
 THROUGHPUT = FigureOfMerit(name="throughput", unit="jobs/h", better="higher")

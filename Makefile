@@ -70,18 +70,20 @@ test-units: all
 test-sanitized: all
 	tools/test-native --sanitized
 
-# What is timed has the machine to itself; the rest shares its processors, and where no MPI program does, three tests share two, since
-# many wait. A tour is a run of each kind.
-TIMED := lab or cluster or matrix or alone
+# Where no MPI program runs, three tests share two processors, since many wait. What starts a testbed shares the machine with one more
+# test, and what failed beside another is run once more by itself: it may have been late. What is timed has the machine to itself.
+# A tour is a run of each kind.
+OF_TESTBEDS := (lab or cluster or matrix) and not (alone or tour)
 THREE_ON_TWO := $(shell n=$$(( ($$(nproc) * 3 + 1) / 2 )); echo $$(( n < 6 ? n : 6 )))
 
 test-python: all
-	$(BIN)/pytest -n $(THREE_ON_TWO) -m "not ($(TIMED) or mpi or slow or tour)"
+	$(BIN)/pytest -n $(THREE_ON_TWO) -m "not (lab or cluster or matrix or alone or mpi or slow or tour)"
 	$(BIN)/pytest -m tour
 
 test-rest: all
-	$(BIN)/pytest -n auto --maxprocesses 4 -m "(mpi or slow) and not ($(TIMED) or tour)"
-	$(BIN)/pytest -m "($(TIMED)) and not tour"
+	$(BIN)/pytest -n auto --maxprocesses 4 -m "(mpi or slow) and not (lab or cluster or matrix or alone or tour)"
+	$(BIN)/pytest -n 2 --dist loadfile -m "$(OF_TESTBEDS)" || $(BIN)/pytest --last-failed -m "$(OF_TESTBEDS)"
+	$(BIN)/pytest -m "alone and not tour"
 
 style: all ## formatting, style, types
 	$(BIN)/ruff check .

@@ -242,6 +242,7 @@ def test_a_campaign_is_planned_measured_and_reported(request: pytest.FixtureRequ
     assert (run / "dossier.html").stat().st_size > 0
 
 
+@pytest.mark.timeout(400)
 def test_the_newest_python_passes_the_tests_that_start_nothing(newest: Installation):
     assert newest.python is not None
     options = ("-q", "-p", "no:cacheprovider", "-c", REPOSITORY / "pyproject.toml", "--rootdir", REPOSITORY)

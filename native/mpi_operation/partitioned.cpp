@@ -4,11 +4,11 @@
 #include <limits>
 
 #include "core/message_buffer.hpp"
+#include "core/parameters.hpp"
 #include "mpi_operation/collective.hpp"
 #include "mpi_operation/conductor.hpp"
 #include "mpi_operation/contents.hpp"
 #include "mpi_operation/operation.hpp"
-#include "pattern/parameters.hpp"
 
 namespace fabricbench {
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <random>
 
-#include "pattern/parameters.hpp"
+#include "core/parameters.hpp"
 #include "pattern/round_trip.hpp"
 #include "pattern/staged_rounds.hpp"
 

@@ -6,8 +6,8 @@
 // the timing is over, so that every receive looks through them.
 #pragma once
 
+#include "core/parameters.hpp"
 #include "pattern/local_batches.hpp"
-#include "pattern/parameters.hpp"
 #include "pattern/round_trip.hpp"
 #include "pattern/staged_rounds.hpp"
 

@@ -18,10 +18,10 @@
 
 #include "base/failure.hpp"
 #include "core/measurement.hpp"
+#include "core/parameters.hpp"
 #include "pattern/acknowledged_stream.hpp"
 #include "pattern/flow.hpp"
 #include "pattern/local_batches.hpp"
-#include "pattern/parameters.hpp"
 #include "pattern/payload.hpp"
 #include "pattern/stream_windows.hpp"
 #include "transport/transport.hpp"

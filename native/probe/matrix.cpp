@@ -4,8 +4,8 @@
 #include <numeric>
 #include <variant>
 
+#include "core/parameters.hpp"
 #include "pattern/channels.hpp"
-#include "pattern/parameters.hpp"
 #include "pattern/patterns.hpp"
 #include "probe/cell_runner.hpp"
 

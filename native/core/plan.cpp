@@ -121,6 +121,11 @@ Parameters read_parameters(const json& value, const std::string& path) {
     } else if (parameter.is_number_float()) {
       parameters[key] = parameter.get<double>();
     } else if (parameter.is_number()) {
+      constexpr std::int64_t largest = std::numeric_limits<std::int64_t>::max();
+      if (parameter.is_number_unsigned() && parameter.get<std::uint64_t>() > std::uint64_t{largest}) {
+        throw InputError(path + "." + key,
+                         "must be at most " + std::to_string(largest) + ", found " + parameter.dump());
+      }
       parameters[key] = parameter.get<std::int64_t>();
     } else {
       throw InputError(path + "." + key, "must be a string or a number");

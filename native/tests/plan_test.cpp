@@ -144,6 +144,16 @@ TEST(Plan, NoTimeIsLongerThanAYear) {
   EXPECT_TRUE(is_refused(plan, "$.probes[0].reply_timeout_seconds: must be a year at most"));
 }
 
+TEST(Plan, AParameterThatIsTooLargeIsNoNegativeOne) {
+  json plan = fixture();
+  plan["probes"][0]["parameters"]["round_trips"] = 9'223'372'036'854'775'807;
+  EXPECT_EQ(refusal(plan), "");
+  plan["probes"][0]["parameters"]["round_trips"] = 9'223'372'036'854'775'808U;
+  EXPECT_TRUE(is_refused(plan,
+                         "$.probes[0].parameters.round_trips: must be at most 9223372036854775807, found "
+                         "9223372036854775808"));
+}
+
 TEST(Plan, TextThatIsNotJsonIsRefused) { EXPECT_THROW(parse_plan("{\"probes\": ["), InputError); }
 
 TEST(Plan, NullStandsForAnInterfaceThatIsNotGiven) {

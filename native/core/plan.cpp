@@ -174,11 +174,12 @@ PlanProbe read_probe(const json& value, const std::string& path) {
   }
   if (const json* congestor = reader.find("congestor"); congestor != nullptr && !congestor->is_null()) {
     probe.congestor = read_congestor(*congestor, reader.path_of("congestor"));
+    const std::unordered_set<int> members(probe.ranks.begin(), probe.ranks.end());
     for (const int rank : probe.congestor->ranks) {
       if (rank == 0) {
         throw InputError(reader.path_of("congestor") + ".ranks", "rank 0 directs the launch and cannot congest it");
       }
-      if (std::ranges::find(probe.ranks, rank) == probe.ranks.end()) continue;
+      if (!members.contains(rank)) continue;
       throw InputError(reader.path_of("congestor") + ".ranks",
                        "rank " + std::to_string(rank) + " takes part in the cell itself");
     }

@@ -292,6 +292,7 @@ void CellRunner::note_attachment(Cell& cell, const std::vector<Endpoint::Member>
 }
 
 void CellRunner::observed(Cell& cell, const std::function<void()>& measure) {
+  if (!cell.is_observed) return measure();
   if (!cell.is_counted) return with_traffic(cell, measure);
   HostCounters& counters = context_.counters->host;
   const Counts host = cell.reads_host ? counters.read_host() : Counts{};

@@ -137,6 +137,22 @@ def test_every_pair_is_measured_once_each_way(probe: Callable[..., Outcome], sch
             assert all(len(channel.bytes or ()) == len(channel.time_ns) for channel in channels)
 
 
+@pytest.mark.parametrize("pattern", [Pattern.PAIRS, Pattern.PAIRS_STREAM])
+def test_a_matrix_is_observed_as_a_whole_in_whatever_order_its_ranks_are(
+    probe: Callable[..., Outcome], pattern: Pattern
+) -> None:
+    cell = {"layer": "tcp", "pattern": pattern, "message_bytes": 256, "ranks": [2, 0, 1]}
+    whole = {"maximum_seconds": 0.3, "relative_width": 1e-6}
+    outcome = probe([{**cell, "stopping": whole, "parameters": {"schedule": "alone"}}], ranks=3)
+    end = outcome.end(0)
+    measured_s = sum(sum(channel.time_ns) for channel in channels_of(outcome, 0)) / 1e9
+    assert end.seconds >= measured_s
+    assert end.begin_unix_ns is not None
+    assert end.end_unix_ns is not None
+    assert (end.end_unix_ns - end.begin_unix_ns) / 1e9 >= measured_s
+    assert end.interfaces["lo"].sent >= 256 * end.measured
+
+
 def test_of_halves_each_rank_has_its_counterpart_and_all_are_measured_at_once(probe: Callable[..., Outcome]) -> None:
     halves = {"schedule": "halves"}
     patterns = (Pattern.PAIRS, Pattern.PAIRS_STREAM)

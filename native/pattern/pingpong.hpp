@@ -46,6 +46,10 @@ class PingpongOver<T> {
       throw Failure(FailureCode::unsupported,
                     "round_trips above 1 need a path on which every message is answered and none is lost");
     }
+    if (StagedTransport<T> && trips.in_a_row > 1) {
+      throw Failure(FailureCode::unsupported,
+                    "stages are measured of one round trip at a time: leave round_trips or stages out");
+    }
     return trips;
   }
   using RoundsHere = Rounds<T, HooksOver<T>>;

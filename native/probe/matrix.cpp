@@ -76,7 +76,11 @@ class CellRunner::TurnWay {
 void CellRunner::run_matrix(Cell& cell) {
   const CellTeam& team = cell.team;
   words::Schedule way{};
-  cell.agreement.on([&] { way = word_parameter<words::Schedule>(cell.probe, "schedule"); });
+  cell.agreement.on([&] {
+    way = word_parameter<words::Schedule>(cell.probe, "schedule");
+    if (word_parameter<words::Stages>(cell.probe, "stages") == words::Stages::none) return;
+    throw Failure(FailureCode::unsupported, "stages are measured of one pair, not of a matrix: leave stages out");
+  });
   const PairSchedule schedule(team.size(), way);
   const PlanProbe probe = probe_of_pair(cell.probe, way, schedule.turns());
   Cell pair_cell{.probe = probe,

@@ -183,6 +183,18 @@ def test_of_halves_each_rank_has_its_counterpart_and_all_are_measured_at_once(pr
             assert all(sum(channel.time_ns) > 0.5 * 0.1e9 for channel in channels)
 
 
+def test_stages_are_refused_of_several_round_trips_and_of_a_matrix(probe: Callable[..., Outcome]) -> None:
+    staged = {"layer": "tcp", "message_bytes": 64}
+    outcome = probe(
+        [
+            {**staged, "pattern": "pingpong", "parameters": {"stages": "user", "round_trips": 2}},
+            {**staged, "pattern": "pairs", "parameters": {"stages": "user"}},
+        ]
+    )
+    assert "stages are measured of one round trip at a time" in outcome.failed(0).reason
+    assert "stages are measured of one pair" in outcome.failed(1).reason
+
+
 def test_a_wrong_parameter_is_refused_by_name(probe: Callable[..., Outcome]) -> None:
     outcome = probe(
         [

@@ -142,7 +142,7 @@ class FloodWindows {
     const std::uint64_t came = bytes - last_bytes_;
     for (std::size_t i = 0; i < count && has_samples_ && series.room() > 0; ++i) {
       const std::uint64_t part_ns = ns * (i + 1) / count - ns * i / count;
-      series.push(seconds_to_ns(static_cast<double>(part_ns) * 1e-9), came * (i + 1) / count - came * i / count);
+      series.push(part_ns, came * (i + 1) / count - came * i / count);
     }
     last_ = now;
     last_bytes_ = bytes;

@@ -197,7 +197,7 @@ class TrainingStep final : public Problem {
                       .computing = step_seconds(communicator, exchange, without_traffic, false),
                       .communication = step_seconds(communicator, exchange, without_computing, true)};
 
-    const double load = across(static_cast<double>(step.computing_ns()) * 1e-9, MPI_MAX, communicator);
+    const double load = across(ns_to_seconds(step.computing_ns()), MPI_MAX, communicator);
     const auto total = [communicator](double own) { return across(own, MPI_SUM, communicator); };
     const training::Wrong& wrong = exchange.wrong();
     const training::Bytes bytes = training::expected_bytes(dimensions_, grid);
@@ -231,7 +231,7 @@ class TrainingStep final : public Problem {
     MPI_Barrier(communicator);
     const std::uint64_t begin_ns = Clock::now();
     for (int i = 0; i < steps_; ++i) exchange.template walk<training::AtThreePlaces>(instructions, has_traffic);
-    const double own = static_cast<double>(Clock::now() - begin_ns) * 1e-9;
+    const double own = ns_to_seconds(Clock::now() - begin_ns);
     return across(own, MPI_MAX, communicator) / steps_;
   }
 

@@ -28,7 +28,7 @@
 
 namespace fabricbench {
 
-/// Over what does not send messages, pattern/one_sided.hpp says what they are.
+/// Over what does not send messages, pattern/one_sided.hpp and written.hpp say what they are.
 template <PeerTransport T>
 class StreamSender;
 template <PeerTransport T>

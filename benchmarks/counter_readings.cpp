@@ -34,9 +34,9 @@ void show(const char* what, Read read) {
   std::uint64_t least_ns = std::numeric_limits<std::uint64_t>::max();
   const double begin_us = processor_us();
   for (int i = 0; i < readings; ++i) {
-    const std::uint64_t begin = KernelClock::now();
+    const std::uint64_t begin = Clock::now();
     read();
-    least_ns = std::min(least_ns, KernelClock::now() - begin);
+    least_ns = std::min(least_ns, Clock::now() - begin);
   }
   std::printf("%-8s %6.1f us of a processor, %6.1f us at least\n", what, (processor_us() - begin_us) / readings,
               static_cast<double>(least_ns) / 1e3);

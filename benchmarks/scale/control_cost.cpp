@@ -22,7 +22,7 @@
 
 namespace {
 
-using fabricbench::KernelClock;
+using fabricbench::Clock;
 using Order = fabricbench::Signal<fabricbench::MessageType::measure>;
 using Done = fabricbench::Signal<fabricbench::MessageType::begun>;
 
@@ -58,15 +58,15 @@ int main(int argc, char** argv) {
     std::vector<std::uint64_t> orders;
     const double before = processor_seconds();
     for (int i = 0; i < rounds; ++i) {
-      const std::uint64_t begin = KernelClock::now();
+      const std::uint64_t begin = Clock::now();
       team.converge<fabricbench::Verdict>({}, join);
-      agreement.push_back(KernelClock::now() - begin);
+      agreement.push_back(Clock::now() - begin);
     }
     double spent = (processor_seconds() - before) / rounds;
     double spent_by_all = 0;
     MPI_Reduce(&spent, &spent_by_all, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
     for (int i = 0; i < rounds; ++i) {
-      const std::uint64_t begin = KernelClock::now();
+      const std::uint64_t begin = Clock::now();
       if (control.rank() == 0) {
         for (int other = 1; other < control.size(); ++other) channel.send(other, Order{});
         for (int other = 1; other < control.size(); ++other) channel.receive<Done>(other);
@@ -74,7 +74,7 @@ int main(int argc, char** argv) {
         channel.receive<Order>(0);
         channel.send(0, Done{});
       }
-      orders.push_back(KernelClock::now() - begin);
+      orders.push_back(Clock::now() - begin);
     }
     if (control.rank() == 0) {
       std::printf("channel_report_bytes %zu\ncell_report_bytes %zu\n", sizeof(fabricbench::ChannelReport),

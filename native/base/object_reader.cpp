@@ -87,6 +87,13 @@ double ObjectReader::not_negative(std::string_view key, double fallback) {
   return value->get<double>();
 }
 
+double ObjectReader::seconds(std::string_view key, std::optional<double> fallback) {
+  constexpr double year = 365.0 * 24 * 3600;
+  const double time = positive(key, fallback);
+  if (time > year) throw InputError(path_of(key), "must be a year at most, 31536000 s, found " + shown(need(key)));
+  return time;
+}
+
 std::string ObjectReader::text(std::string_view key) {
   const nlohmann::json& value = need(key);
   if (!value.is_string()) throw InputError(path_of(key), "must be a string, found " + shown(value));

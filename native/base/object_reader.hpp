@@ -37,6 +37,8 @@ class ObjectReader {
   std::int64_t rounded(std::string_view key, Range range, std::optional<std::int64_t> fallback = std::nullopt);
   double positive(std::string_view key, std::optional<double> fallback = std::nullopt);
   double not_negative(std::string_view key, double fallback);
+  /// A time greater than 0, a year at most: in nanoseconds it fits an integer many times over.
+  double seconds(std::string_view key, std::optional<double> fallback = std::nullopt);
   std::string text(std::string_view key);
   std::optional<std::string> text_or_null(std::string_view key);
 

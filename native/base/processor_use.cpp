@@ -81,8 +81,7 @@ std::optional<ProcessorUse> OtherProcesses::busiest() const {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
   if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return std::nullopt;
-  const double ticks_of_all =
-      static_cast<double>(Clock::now() - begin_ns_) * 1e-9 * static_cast<double>(sysconf(_SC_CLK_TCK));
+  const double ticks_of_all = ns_to_seconds(Clock::now() - begin_ns_) * static_cast<double>(sysconf(_SC_CLK_TCK));
   std::optional<ProcessorUse> found;
   for_each_other_process([&](int process, const ProcessFacts& facts) {
     if (facts.processor < 0 || facts.processor >= CPU_SETSIZE || !CPU_ISSET(facts.processor, &allowed)) return;

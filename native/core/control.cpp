@@ -88,9 +88,7 @@ Control::Control(std::unique_ptr<ControlTransport> transport, std::size_t part_b
       size_(transport_->size()),
       lowest_ender_(size_) {}
 
-double Control::seconds_since(std::uint64_t begin_ns) const {
-  return static_cast<double>(transport_->now_ns() - begin_ns) * 1e-9;
-}
+double Control::seconds_since(std::uint64_t begin_ns) const { return ns_to_seconds(transport_->now_ns() - begin_ns); }
 
 bool Control::is_finished(MPI_Request& request, std::optional<double> patience_seconds) const {
   Pause pause;
@@ -237,7 +235,7 @@ class Control::PeerTimeout {
   std::uint64_t next_ns() const {
     double seconds = first_seconds_;
     if (asked_at_) seconds = control_.answered_ == of_ ? last_seconds_ : *asked_at_ + answer_seconds_;
-    return begin_ns_ + static_cast<std::uint64_t>(seconds * 1e9) + 1;
+    return begin_ns_ + seconds_to_ns(seconds) + 1;
   }
 
  private:
@@ -347,7 +345,7 @@ void Control::end_all(int exit_code, std::string_view cause) {
   for (Pause pause; seconds_since(begin_ns) < hearing;) {
     if (is_over()) return;
     if (own.silent.empty()) break;
-    transport_->wait(pause, begin_ns + static_cast<std::uint64_t>(hearing * 1e9) + 1);
+    transport_->wait(pause, begin_ns + seconds_to_ns(hearing) + 1);
   }
   // Of several the lowest rank decides for all: each knows of the others, by their own end or from who passed it on.
   if (lowest_ender() != rank_) {
@@ -370,7 +368,7 @@ double Control::hearing_seconds() const {
 
 bool Control::is_released(double within_seconds) const {
   const std::uint64_t begin_ns = transport_->now_ns();
-  const std::uint64_t end_ns = begin_ns + static_cast<std::uint64_t>(within_seconds * 1e9) + 1;
+  const std::uint64_t end_ns = begin_ns + seconds_to_ns(within_seconds) + 1;
   for (Pause pause; seconds_since(begin_ns) < within_seconds; transport_->wait(pause, end_ns)) {
     if (is_over()) return true;
   }

@@ -15,6 +15,7 @@ class MpiControlTransport final : public ControlTransport {
   // when all else is done, and MPICH ends a program that frees a communicator with such a message.
   MpiControlTransport() {
     MPI_Comm_dup(MPI_COMM_WORLD, &communicator_);
+    MPI_Comm_set_errhandler(communicator_, MPI_ERRORS_ARE_FATAL);  // nothing can be told without it
     MPI_Comm_rank(communicator_, &rank_);
     MPI_Comm_size(communicator_, &size_);
   }

@@ -38,7 +38,8 @@ class ControlTransport {
   virtual std::optional<int> probe(int from, int tag) = 0;
   /// Begin to take the next message if one has come.
   virtual std::optional<Arrival> take(int from, int tag) = 0;
-  /// Throws ControlError where MPI reports an error.
+  /// Throws ControlError where MPI reports an error: of a request of another communicator that returns errors, never of
+  /// the control plane's own.
   virtual bool is_complete(MPI_Request& request) = 0;
 
   /// The time that patience is measured by.

@@ -91,7 +91,7 @@ Stopping read_stopping(const json& value, const std::string& path) {
   stopping.minimum_samples = read_size(reader, "minimum_samples", {1, most_samples}, stopping.minimum_samples);
   stopping.maximum_samples = read_size(reader, "maximum_samples", {1, most_samples}, stopping.maximum_samples);
   stopping.minimum_seconds = reader.not_negative("minimum_seconds", stopping.minimum_seconds);
-  stopping.maximum_seconds = reader.positive("maximum_seconds", stopping.maximum_seconds);
+  stopping.maximum_seconds = reader.seconds("maximum_seconds", stopping.maximum_seconds);
   stopping.relative_width = reader.positive("relative_width", stopping.relative_width);
   stopping.confidence = reader.positive("confidence", stopping.confidence);
   if (stopping.confidence >= 1) throw InputError(reader.path_of("confidence"), "must be less than 1");
@@ -121,6 +121,11 @@ Parameters read_parameters(const json& value, const std::string& path) {
     } else if (parameter.is_number_float()) {
       parameters[key] = parameter.get<double>();
     } else if (parameter.is_number()) {
+      constexpr std::int64_t largest = std::numeric_limits<std::int64_t>::max();
+      if (parameter.is_number_unsigned() && parameter.get<std::uint64_t>() > std::uint64_t{largest}) {
+        throw InputError(path + "." + key,
+                         "must be at most " + std::to_string(largest) + ", found " + parameter.dump());
+      }
       parameters[key] = parameter.get<std::int64_t>();
     } else {
       throw InputError(path + "." + key, "must be a string or a number");
@@ -160,7 +165,7 @@ PlanProbe read_probe(const json& value, const std::string& path) {
   probe.messages_per_sample = read_size(reader, "messages_per_sample", {1, most_samples}, probe.messages_per_sample);
   probe.warmup_samples = read_size(reader, "warmup_samples", {0, most_samples}, probe.warmup_samples);
   probe.verify_messages = read_size(reader, "verify_messages", {0, most_samples}, probe.verify_messages);
-  probe.reply_timeout_seconds = reader.positive("reply_timeout_seconds", probe.reply_timeout_seconds);
+  probe.reply_timeout_seconds = reader.seconds("reply_timeout_seconds", probe.reply_timeout_seconds);
   if (const json* stopping = reader.find("stopping")) {
     probe.stopping = read_stopping(*stopping, reader.path_of("stopping"));
   }
@@ -169,11 +174,12 @@ PlanProbe read_probe(const json& value, const std::string& path) {
   }
   if (const json* congestor = reader.find("congestor"); congestor != nullptr && !congestor->is_null()) {
     probe.congestor = read_congestor(*congestor, reader.path_of("congestor"));
+    const std::unordered_set<int> members(probe.ranks.begin(), probe.ranks.end());
     for (const int rank : probe.congestor->ranks) {
       if (rank == 0) {
         throw InputError(reader.path_of("congestor") + ".ranks", "rank 0 directs the launch and cannot congest it");
       }
-      if (std::ranges::find(probe.ranks, rank) == probe.ranks.end()) continue;
+      if (!members.contains(rank)) continue;
       throw InputError(reader.path_of("congestor") + ".ranks",
                        "rank " + std::to_string(rank) + " takes part in the cell itself");
     }
@@ -218,9 +224,7 @@ Plan parse_plan(std::string_view text) {
     plan.probes.push_back(read_probe(probes[i], path));
     if (!ids.insert(plan.probes.back().id).second) throw InputError(path + ".id", "is used twice");
   }
-  if (const json* patience = reader.find("patience_seconds"); patience != nullptr && !patience->is_null()) {
-    plan.patience_seconds = reader.positive("patience_seconds", 1);
-  }
+  if (reader.find_given("patience_seconds") != nullptr) plan.patience_seconds = reader.seconds("patience_seconds");
   plan.hardware_counters = read_flag(reader, "hardware_counters");
   reader.refuse_unknown();
   return plan;

@@ -31,7 +31,7 @@ struct StageStamps {
   std::int64_t waited = 0;        // for how long it was runnable since the last round trip and had no processor
   std::int64_t drained = 0;       // such a library has the message's last byte from the kernel
   std::int64_t received = 0;      // the application has the message
-  std::int64_t round_trip = 0;    // by the clock of the samples, on the leader
+  std::int64_t round_trip = 0;    // the sample itself, on the leader
 };
 
 /// What one rank saw of a cell's messages. `refused` has the boundaries that its host does not let it see, and why;

@@ -41,7 +41,7 @@ Giver::Giver(const Control& control, MPI_Comm pieces, const FarmPlan& plan, cons
       schedule_(plan.jobs, plan.retries, hosts_of(workers_), plan.at_once + staged_ahead),
       heard_ns_(workers_.size(), Clock::now()) {}
 
-double Giver::now_s() const { return static_cast<double>(Clock::now() - begin_ns_) * 1e-9; }
+double Giver::now_s() const { return ns_to_seconds(Clock::now() - begin_ns_); }
 
 FarmTotals Giver::run() {
   const Traffic before = read_traffic_counters();
@@ -297,7 +297,7 @@ void Giver::give_up_where_nobody_is_left() {
 void Giver::refuse_silence() const {
   const std::uint64_t now = Clock::now();
   for (std::size_t worker = 0; worker < workers_.size(); ++worker) {
-    const double silent = static_cast<double>(now - std::min(now, heard_ns_[worker])) * 1e-9;
+    const double silent = ns_to_seconds(now - std::min(now, heard_ns_[worker]));
     if (silent <= plan_.patience_seconds) continue;
     throw ControlError("rank " + std::to_string(workers_[worker].rank) + " on " + workers_[worker].host +
                        " has told nothing for " + std::to_string(std::lround(silent)) +

@@ -131,7 +131,7 @@ class Keeper {
     const std::uint64_t begin = Clock::now();
     if (const std::string problem = start(); problem.empty()) {
       wait(begin);
-      told["seconds"] = static_cast<double>(Clock::now() - begin) * 1e-9;
+      told["seconds"] = ns_to_seconds(Clock::now() - begin);
     } else {
       told["problem"] = problem;
       told["is_of_node"] = is_of_node_;
@@ -217,7 +217,7 @@ class Keeper {
   }
 
   void wait(std::uint64_t begin) {
-    const auto limit_ns = static_cast<std::uint64_t>(order_.at("seconds").get<double>() * 1e9);
+    const std::uint64_t limit_ns = seconds_to_ns(order_.at("seconds").get<double>());
     std::array<pollfd, 2> awaited{pollfd{.fd = signals_.get(), .events = POLLIN, .revents = 0},
                                   pollfd{.fd = socket_, .events = 0, .revents = 0}};
     while (!status_ && !is_late_ && !is_left_) {

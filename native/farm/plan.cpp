@@ -55,10 +55,10 @@ FarmPlan parse_farm_plan(const std::string& text) {
   plan.command = read_command(reader);
   plan.at_once = static_cast<int>(reader.integer("at_once", {1, most_at_once}));
   plan.retries = static_cast<int>(reader.integer("retries", {0, most_retries}));
-  plan.job_seconds = reader.positive("job_seconds");
+  plan.job_seconds = reader.seconds("job_seconds");
   plan.output_bytes = static_cast<std::uint64_t>(reader.integer("output_bytes", {0, most_output_bytes}));
   plan.scratch = reader.text("scratch");
-  plan.patience_seconds = reader.positive("patience_seconds");
+  plan.patience_seconds = reader.seconds("patience_seconds");
   reader.refuse_unknown();
   return plan;
 }

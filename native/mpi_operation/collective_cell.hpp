@@ -9,11 +9,11 @@
 #include <type_traits>
 
 #include "base/failure.hpp"
+#include "core/parameters.hpp"
 #include "mpi_operation/collective.hpp"
 #include "mpi_operation/conductor.hpp"
 #include "mpi_operation/contents.hpp"
 #include "mpi_operation/operation.hpp"
-#include "pattern/parameters.hpp"
 
 namespace fabricbench {
 

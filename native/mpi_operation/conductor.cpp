@@ -204,7 +204,7 @@ Outcome Conductor::lead_phase(const Stopping& stopping, CallPhase phase) {
   };
   const std::uint64_t begin = Clock::now();
   while (!outcome.stop) {
-    const double window_seconds = static_cast<double>(window_ns_) * 1e-9;
+    const double window_seconds = ns_to_seconds(static_cast<std::uint64_t>(window_ns_));
     const std::size_t wanted = rule.next_batch(valid_.size(), outcome.seconds, window_seconds);
     const std::size_t calls = std::min(wanted, stopping.maximum_samples - taken);
     direct(phase, calls, window_ns_);
@@ -214,7 +214,7 @@ Outcome Conductor::lead_phase(const Stopping& stopping, CallPhase phase) {
       if (slowest_.lateness()[i] <= static_cast<std::uint64_t>(tolerance_ns_)) valid_.push_back(slowest_.times()[i]);
     }
     adapt(valid_.size() - before);
-    outcome.seconds = static_cast<double>(Clock::now() - begin) * 1e-9;
+    outcome.seconds = ns_to_seconds(Clock::now() - begin);
     outcome.stop = rule.decide(valid_, outcome.seconds);
     const double patient_s = std::max(patience * stopping.maximum_seconds, least_patience_s);
     const bool has_patience = !has_enough() && outcome.seconds < patient_s;

@@ -18,10 +18,10 @@
 #include <limits>
 
 #include "core/message_buffer.hpp"
+#include "core/parameters.hpp"
 #include "mpi_operation/conductor.hpp"
 #include "mpi_operation/contents.hpp"
 #include "mpi_operation/operation.hpp"
-#include "pattern/parameters.hpp"
 
 namespace fabricbench {
 namespace one_sided {
@@ -68,17 +68,17 @@ constexpr bool is_integer = Kind::leaves == Leaves::integer_sum || Kind::leaves 
 template <class Kind>
 constexpr bool is_of_doubles = Kind::leaves == Leaves::sum;
 
-// How an access is closed; `settle` does what a `call` that failed has left undone and the target waits for.
+// How an access is closed: also one that failed, for the target waits for a fence, and a locked window cannot be freed.
 
 struct Fence {
   static constexpr bool target_takes_part = true;
   static int open(MPI_Win window) { return MPI_Win_fence(0, window); }
   static int close(MPI_Win window) { return MPI_Win_fence(MPI_MODE_NOSUCCEED, window); }
-  static void settle(MPI_Win window) { MPI_Win_fence(0, window); }
   template <class Kind>
   static int call(const Accesses& accesses) {
     const int error = begin_all<Kind>(accesses);
-    return error == MPI_SUCCESS ? MPI_Win_fence(0, accesses.first.window) : error;
+    const int closing = MPI_Win_fence(0, accesses.first.window);
+    return error == MPI_SUCCESS ? closing : error;
   }
 };
 
@@ -86,12 +86,14 @@ struct Lock {
   static constexpr bool target_takes_part = false;
   static int open(MPI_Win) { return MPI_SUCCESS; }
   static int close(MPI_Win) { return MPI_SUCCESS; }
-  static void settle(MPI_Win window) { MPI_Win_unlock(target, window); }
   template <class Kind>
   static int call(const Accesses& accesses) {
-    int error = MPI_Win_lock(MPI_LOCK_SHARED, target, 0, accesses.first.window);
-    if (error == MPI_SUCCESS) error = begin_all<Kind>(accesses);
-    return error == MPI_SUCCESS ? MPI_Win_unlock(target, accesses.first.window) : error;
+    const int locking = MPI_Win_lock(MPI_LOCK_SHARED, target, 0, accesses.first.window);
+    if (locking != MPI_SUCCESS) [[unlikely]]
+      return locking;
+    const int error = begin_all<Kind>(accesses);
+    const int closing = MPI_Win_unlock(target, accesses.first.window);
+    return error == MPI_SUCCESS ? closing : error;
   }
 };
 
@@ -99,7 +101,6 @@ struct Flush {
   static constexpr bool target_takes_part = false;
   static int open(MPI_Win window) { return MPI_Win_lock_all(0, window); }
   static int close(MPI_Win window) { return MPI_Win_unlock_all(window); }
-  static void settle(MPI_Win) {}
   template <class Kind>
   static int call(const Accesses& accesses) {
     const int error = begin_all<Kind>(accesses);
@@ -233,11 +234,19 @@ class OneSided : public PreparedOperation {
 
  private:
   void take(const CallOrder& order, CallTimes& times) {
-    const auto access = [this] { return Sync::template call<Kind>(accesses_); };
+    std::uint32_t called = 0;
+    const auto access = [this, &called] {
+      ++called;
+      return Sync::template call<Kind>(accesses_);
+    };
     const auto fence = [this] { return MPI_Win_fence(0, window()); };
     if (memory_.is_origin()) {
       take_calls(access, order, task_.clock, times);
-      if constexpr (!Sync::target_takes_part) tell_target();
+      if constexpr (Sync::target_takes_part) {
+        for (; called < order.calls; ++called) fence();  // after an access that failed: the target calls them all
+      } else {
+        tell_target();
+      }
     } else if constexpr (Sync::target_takes_part) {
       take_calls(fence, order, task_.clock, times);
       times.forget_times();
@@ -288,7 +297,6 @@ class OneSided : public PreparedOperation {
     int error = MPI_SUCCESS;
     if (memory_.is_origin()) {
       error = Sync::template call<Kind>(accesses_);
-      if (error != MPI_SUCCESS) Sync::settle(window());
       if constexpr (!Sync::target_takes_part) tell_target();
     } else if constexpr (Sync::target_takes_part) {
       check_mpi(MPI_Win_fence(0, window()), "MPI_Win_fence");

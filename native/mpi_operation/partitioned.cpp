@@ -4,11 +4,12 @@
 #include <limits>
 
 #include "core/message_buffer.hpp"
+#include "core/parameters.hpp"
+#include "core/set_aside.hpp"
 #include "mpi_operation/collective.hpp"
 #include "mpi_operation/conductor.hpp"
 #include "mpi_operation/contents.hpp"
 #include "mpi_operation/operation.hpp"
-#include "pattern/parameters.hpp"
 
 namespace fabricbench {
 
@@ -31,9 +32,8 @@ class PartitionedCell : public PreparedOperation {
         send_(task.allocate(checked_bytes(task.probe, partitions_))),
         receive_(task.allocate(task.probe.message_bytes)) {}
   ~PartitionedCell() override {
-    for (MPI_Request& request : requests_) {
-      if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
-    }
+    release(requests_[0], send_.keeper());
+    release(requests_[1], receive_.keeper());
   }
   PartitionedCell(const PartitionedCell&) = delete;
   PartitionedCell& operator=(const PartitionedCell&) = delete;
@@ -75,6 +75,16 @@ class PartitionedCell : public PreparedOperation {
 
  private:
   bool is_first() const { return task_.team.member() == 0; }
+
+  /// Free a request; one that a call which failed has left under way keeps its memory.
+  static void release(MPI_Request request, std::shared_ptr<const void> memory) {
+    int is_done = 0;
+    if (MPI_Test(&request, &is_done, MPI_STATUS_IGNORE) == MPI_SUCCESS && is_done == 0) {
+      set_aside(request, std::move(memory));
+    } else if (request != MPI_REQUEST_NULL) {
+      MPI_Request_free(&request);
+    }
+  }
 
   /// The first rank's part: there, and back.
   int ask() {

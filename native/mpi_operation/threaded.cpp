@@ -6,10 +6,10 @@
 #include <thread>
 
 #include "core/message_buffer.hpp"
+#include "core/parameters.hpp"
 #include "mpi_operation/conductor.hpp"
 #include "mpi_operation/contents.hpp"
 #include "mpi_operation/operation.hpp"
-#include "pattern/parameters.hpp"
 
 namespace fabricbench {
 namespace {

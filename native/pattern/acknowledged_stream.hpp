@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <string>
 
-#include "pattern/parameters.hpp"
+#include "core/parameters.hpp"
 #include "pattern/round_trip.hpp"
 #include "pattern/stream_windows.hpp"
 

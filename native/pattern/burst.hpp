@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/parameters.hpp"
 #include "pattern/flow.hpp"
-#include "pattern/parameters.hpp"
 #include "pattern/round_trip.hpp"
 #include "pattern/staged_rounds.hpp"
 

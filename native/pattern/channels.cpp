@@ -5,8 +5,8 @@
 #include <random>
 
 #include "base/failure.hpp"
+#include "core/parameters.hpp"
 #include "pattern/group_patterns.inc"
-#include "pattern/parameters.hpp"
 
 namespace fabricbench {
 namespace {

@@ -352,7 +352,7 @@ class PolledFlood {
       if (came_ != came_before) heard = now;
       if (has_all()) break;
       if (!T::traits.is_reliable && now - heard > silence_ns) break;
-      if (now - heard > static_cast<std::uint64_t>(reliable_bound_seconds * 1e9)) {
+      if (now - heard > seconds_to_ns(reliable_bound_seconds)) {
         throw Failure(FailureCode::timeout, "nothing moved for 10 s: is the link up and are the peers alive?");
       }
       wait_for_more(now);

@@ -30,7 +30,7 @@ struct FloodSchedule {
 
   std::uint64_t warmup_ns() const { return warmup_windows * window_ns; }
   std::uint64_t measured_ns() const { return windows * window_ns; }
-  double measured_seconds() const { return static_cast<double>(measured_ns()) * 1e-9; }
+  double measured_seconds() const { return ns_to_seconds(measured_ns()); }
 };
 
 inline FloodSchedule flood_schedule(const PlanProbe& probe, std::size_t rounds) {
@@ -41,7 +41,7 @@ inline FloodSchedule flood_schedule(const PlanProbe& probe, std::size_t rounds) 
   const double wanted = std::clamp(std::round(seconds / window_seconds), 1.0, static_cast<double>(most));
   FloodSchedule schedule;
   schedule.windows = static_cast<std::size_t>(wanted);
-  schedule.window_ns = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(seconds * 1e9 / wanted));
+  schedule.window_ns = std::max<std::uint64_t>(1, seconds_to_ns(seconds) / schedule.windows);
   schedule.warmup_windows = std::min(probe.warmup_samples, schedule.windows);
   return schedule;
 }
@@ -142,7 +142,7 @@ class FloodWindows {
     const std::uint64_t came = bytes - last_bytes_;
     for (std::size_t i = 0; i < count && has_samples_ && series.room() > 0; ++i) {
       const std::uint64_t part_ns = ns * (i + 1) / count - ns * i / count;
-      series.push(seconds_to_ns(static_cast<double>(part_ns) * 1e-9), came * (i + 1) / count - came * i / count);
+      series.push(part_ns, came * (i + 1) / count - came * i / count);
     }
     last_ = now;
     last_bytes_ = bytes;
@@ -189,7 +189,7 @@ class Settling {
 
   /// Throws the Failure once it has taken longer.
   void look() const {
-    const double seconds = static_cast<double>(Clock::now() - begin_ns_) * 1e-9;
+    const double seconds = ns_to_seconds(Clock::now() - begin_ns_);
     if (seconds < bound_seconds_) return;
     throw Failure(FailureCode::timeout,
                   "what was under way at the end of the measured time had not all come " +

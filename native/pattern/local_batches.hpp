@@ -22,7 +22,7 @@ std::uint64_t time_operations(std::size_t operations, Operate& operate) {
 /// The least power of two of operations that lasts long enough.
 template <class Operate>
 std::size_t choose_operations(const Task& task, Operate& operate) {
-  const std::uint64_t wanted = seconds_to_ns(sample_to_overhead * task.clock_overhead_ns * 1e-9);
+  const auto wanted = static_cast<std::uint64_t>(sample_to_overhead * task.clock_overhead_ns);
   constexpr std::size_t most = std::size_t{1} << 30U;
   std::size_t operations = 1;
   operate(operations);
@@ -43,8 +43,8 @@ Outcome take_local_batches(Task& task, std::size_t bytes_per_operation, Operate 
   outcome.operations_per_sample = choose_operations(task, operate);
   outcome.bytes_per_sample = outcome.operations_per_sample * bytes_per_operation;
   const std::uint64_t warmup_begin = Clock::now();
-  const std::uint64_t warmup_ticks = seconds_to_ns(task.probe.stopping.maximum_seconds);
-  while (task.samples.warmup.size() < task.probe.warmup_samples && Clock::now() - warmup_begin < warmup_ticks) {
+  const std::uint64_t warmup_ns = seconds_to_ns(task.probe.stopping.maximum_seconds);
+  while (task.samples.warmup.size() < task.probe.warmup_samples && Clock::now() - warmup_begin < warmup_ns) {
     task.samples.warmup.push(time_operations(outcome.operations_per_sample, operate));
   }
   StoppingRule rule(task.probe.stopping, task.samples.scratch);

@@ -44,7 +44,7 @@ class StampLog {
   std::vector<MessageStamps> stamps_;
 };
 
-/// Notes the stamps of round trips; clocks are the kernel's, because those are what agree.
+/// Notes the stamps of round trips.
 class StampHooks {
  public:
   explicit StampHooks(StampLog& log) : log_(&log) {}

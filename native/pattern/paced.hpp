@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <random>
 
-#include "pattern/parameters.hpp"
+#include "core/parameters.hpp"
 #include "pattern/round_trip.hpp"
 #include "pattern/staged_rounds.hpp"
 
@@ -40,7 +40,7 @@ class Pacer {
   void departs(std::uint32_t, std::span<std::byte>) {}
   void answered() {}
   double seconds_of(double round_trip) const {
-    const double interval = static_cast<double>(interval_ns_) * 1e-9;
+    const double interval = ns_to_seconds(interval_ns_);
     return is_random_ ? round_trip + interval : std::max(round_trip, interval);
   }
 

@@ -6,8 +6,8 @@
 // the timing is over, so that every receive looks through them.
 #pragma once
 
+#include "core/parameters.hpp"
 #include "pattern/local_batches.hpp"
-#include "pattern/parameters.hpp"
 #include "pattern/round_trip.hpp"
 #include "pattern/staged_rounds.hpp"
 
@@ -45,6 +45,10 @@ class PingpongOver<T> {
     if ((OneSidedTransport<T> || !T::traits.is_reliable) && trips.in_a_row > 1) {
       throw Failure(FailureCode::unsupported,
                     "round_trips above 1 need a path on which every message is answered and none is lost");
+    }
+    if (StagedTransport<T> && trips.in_a_row > 1) {
+      throw Failure(FailureCode::unsupported,
+                    "stages are measured of one round trip at a time: leave round_trips or stages out");
     }
     return trips;
   }

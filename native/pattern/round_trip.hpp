@@ -303,7 +303,7 @@ class CountedRounds {
   std::array<std::uint32_t, remembered_losses> lost_{};
 };
 
-/// Over what does not send messages, pattern/one_sided.hpp says what they are.
+/// Over what does not send messages, pattern/one_sided.hpp and written.hpp say what they are.
 template <class T, class Hooks>
 struct RoundsOver;
 template <Transport T, class Hooks>

@@ -18,17 +18,17 @@
 
 #include "base/failure.hpp"
 #include "core/measurement.hpp"
+#include "core/parameters.hpp"
 #include "pattern/acknowledged_stream.hpp"
 #include "pattern/flow.hpp"
 #include "pattern/local_batches.hpp"
-#include "pattern/parameters.hpp"
 #include "pattern/payload.hpp"
 #include "pattern/stream_windows.hpp"
 #include "transport/transport.hpp"
 
 namespace fabricbench {
 
-/// Over what does not send messages, pattern/one_sided.hpp says what they are.
+/// Over what does not send messages, pattern/one_sided.hpp and written.hpp say what they are.
 template <PeerTransport T>
 class StreamSender;
 template <PeerTransport T>

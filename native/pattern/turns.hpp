@@ -159,7 +159,7 @@ class Turns<T> {
   void look_at_patience() {
     const std::size_t moved = std::reduce(sent_.begin(), sent_.end()) + std::reduce(came_.begin(), came_.end());
     if (std::exchange(moved_, moved) != moved) patience_ = {};
-    if (!patience_.is_over(static_cast<std::uint64_t>(reliable_bound_seconds * 1e9))) return;
+    if (!patience_.is_over(seconds_to_ns(reliable_bound_seconds))) return;
     throw Failure(FailureCode::timeout, "nothing moved for 10 s: is the link up and are the peers alive?");
   }
 

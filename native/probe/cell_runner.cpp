@@ -8,10 +8,10 @@
 #include <algorithm>
 
 #include "base/line_file.hpp"
+#include "core/parameters.hpp"
 #include "core/watchdog.hpp"
 #include "mpi_operation/operation.hpp"
 #include "pattern/flood_round.hpp"
-#include "pattern/parameters.hpp"
 #include "pattern/patterns.hpp"
 #include "probe/path_site.hpp"
 
@@ -31,16 +31,7 @@ PhaseSamples to_phase(const Series& series, const PlanProbe& probe, bool always_
 }
 
 /// What a cell asks for by its parameter `memory`.
-MemoryKind memory_of(const PlanProbe& probe) {
-  const auto asked = probe.parameters.find("memory");
-  if (asked == probe.parameters.end()) return MemoryKind::plain;
-  const auto* const word = std::get_if<std::string>(&asked->second);
-  const auto kind = word == nullptr ? std::nullopt : value_of<MemoryKind>(*word);
-  if (kind) return *kind;
-  std::string names;
-  for (const std::string_view name : names_of<MemoryKind>) names += (names.empty() ? "" : ", ") + std::string(name);
-  throw Failure(FailureCode::unsupported, "memory must be one of " + names + ", found " + text_of(asked->second));
-}
+MemoryKind memory_of(const PlanProbe& probe) { return word_parameter<MemoryKind>(probe, "memory"); }
 
 void check_parameters(const PlanProbe& probe, const Door& door) {
   if (memory_of(probe) != MemoryKind::plain && door.is_local) {
@@ -301,6 +292,7 @@ void CellRunner::note_attachment(Cell& cell, const std::vector<Endpoint::Member>
 }
 
 void CellRunner::observed(Cell& cell, const std::function<void()>& measure) {
+  if (!cell.is_observed) return measure();
   if (!cell.is_counted) return with_traffic(cell, measure);
   HostCounters& counters = context_.counters->host;
   const Counts host = cell.reads_host ? counters.read_host() : Counts{};

@@ -66,6 +66,7 @@ class CellRunner {
     bool reads_host = false;
     bool reads_machine = false;
     bool is_counted = false;  // what its ranks' processes, hosts and machines count is reported, by this rank
+    bool is_observed = true;  // not a pair of a matrix, which is observed as a whole
     Traffic traffic_before{};
     PortState ports_before{};
   };

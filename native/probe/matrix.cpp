@@ -4,8 +4,8 @@
 #include <numeric>
 #include <variant>
 
+#include "core/parameters.hpp"
 #include "pattern/channels.hpp"
-#include "pattern/parameters.hpp"
 #include "pattern/patterns.hpp"
 #include "probe/cell_runner.hpp"
 
@@ -76,7 +76,11 @@ class CellRunner::TurnWay {
 void CellRunner::run_matrix(Cell& cell) {
   const CellTeam& team = cell.team;
   words::Schedule way{};
-  cell.agreement.on([&] { way = word_parameter<words::Schedule>(cell.probe, "schedule"); });
+  cell.agreement.on([&] {
+    way = word_parameter<words::Schedule>(cell.probe, "schedule");
+    if (word_parameter<words::Stages>(cell.probe, "stages") == words::Stages::none) return;
+    throw Failure(FailureCode::unsupported, "stages are measured of one pair, not of a matrix: leave stages out");
+  });
   const PairSchedule schedule(team.size(), way);
   const PlanProbe probe = probe_of_pair(cell.probe, way, schedule.turns());
   Cell pair_cell{.probe = probe,
@@ -89,14 +93,16 @@ void CellRunner::run_matrix(Cell& cell) {
                  .is_counted = cell.is_counted};
   const std::uint64_t begin = Clock::now();
   observed(cell, [&] { team.member() == 0 ? direct_turns(pair_cell, schedule) : obey_turns(pair_cell, schedule); });
+  Outcome outcome;  // of the whole, in the place of what the last pair had
   if (team.member() == 0) {
-    cell.report.outcome.stop = StopReason::time;
-    cell.report.outcome.seconds = static_cast<double>(Clock::now() - begin) * 1e-9;
+    outcome.stop = StopReason::time;
+    outcome.seconds = ns_to_seconds(Clock::now() - begin);
   }
   const bool is_stream = cell.probe.pattern == Pattern::pairs_stream;
   const std::size_t of_round_trip = cell.door->is_one_sided ? 1 : 2;
   const std::size_t messages = is_stream ? cell.probe.messages_per_sample : of_round_trip;
-  cell.report.outcome.bytes_per_sample = messages * cell.probe.message_bytes;
+  outcome.bytes_per_sample = messages * cell.probe.message_bytes;
+  cell.report.outcome = outcome;
   if (team.has_any(!cell.report.findings.channels.empty())) return;
   cell.agreement.on([&] {
     const std::vector<PairFailure>& failed = cell.report.findings.failed_pairs;
@@ -157,7 +163,8 @@ void CellRunner::match_direction(Cell& cell, const CellTeam& pair, std::size_t r
                  .is_over = {},
                  .door = cell.door,
                  .device = cell.device,
-                 .is_counted = cell.is_counted};
+                 .is_counted = cell.is_counted,
+                 .is_observed = false};
   agreement.on([&] { prepare_samples(direction); });
   try {
     measure_pair(direction);

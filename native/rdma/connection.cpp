@@ -10,8 +10,6 @@ constexpr std::size_t own_receives = 1;
 constexpr std::size_t requests_of_write = 2;
 constexpr timespec for_the_adapter{0, 200'000};
 
-std::uint64_t ns_of(double seconds) { return static_cast<std::uint64_t>(seconds * 1e9); }
-
 }  // namespace
 
 ConnectionEnd::ConnectionEnd(std::shared_ptr<Adapter> adapter, std::shared_ptr<Completions> completions,
@@ -171,7 +169,7 @@ void ConnectionEnd::WaitTimer::look() {
     connection_.refuse_failed_device();
     connection_.ask_for_peer();
   }
-  if (now - begin_ < ns_of(reliable_bound_seconds)) return;
+  if (now - begin_ < seconds_to_ns(reliable_bound_seconds)) return;
   throw Failure(FailureCode::timeout, "nothing moved for 10 s over the queue pair to rank " +
                                           std::to_string(connection_.peer_rank_) + ": does the peer still take part?");
 }

@@ -129,6 +129,31 @@ TEST(Plan, WhatIsWrongIsNamedByItsPath) {
   EXPECT_TRUE(is_refused(json::array(), "$: must be an object"));
 }
 
+TEST(Plan, NoTimeIsLongerThanAYear) {
+  constexpr double year = 31'536'000;
+  json plan = fixture();
+  plan["patience_seconds"] = year;
+  EXPECT_EQ(parse_plan(plan.dump()).patience_seconds, year);
+  plan["patience_seconds"] = year + 1;
+  EXPECT_TRUE(is_refused(plan, "$.patience_seconds: must be a year at most, 31536000 s, found 31536001"));
+  plan = fixture();
+  plan["probes"][0]["stopping"]["maximum_seconds"] = 1e11;  // too long for nanoseconds in 64 bits
+  EXPECT_TRUE(is_refused(plan, "$.probes[0].stopping.maximum_seconds: must be a year at most"));
+  plan = fixture();
+  plan["probes"][0]["reply_timeout_seconds"] = 1e300;
+  EXPECT_TRUE(is_refused(plan, "$.probes[0].reply_timeout_seconds: must be a year at most"));
+}
+
+TEST(Plan, AParameterThatIsTooLargeIsNoNegativeOne) {
+  json plan = fixture();
+  plan["probes"][0]["parameters"]["round_trips"] = 9'223'372'036'854'775'807;
+  EXPECT_EQ(refusal(plan), "");
+  plan["probes"][0]["parameters"]["round_trips"] = 9'223'372'036'854'775'808U;
+  EXPECT_TRUE(is_refused(plan,
+                         "$.probes[0].parameters.round_trips: must be at most 9223372036854775807, found "
+                         "9223372036854775808"));
+}
+
 TEST(Plan, TextThatIsNotJsonIsRefused) { EXPECT_THROW(parse_plan("{\"probes\": ["), InputError); }
 
 TEST(Plan, NullStandsForAnInterfaceThatIsNotGiven) {

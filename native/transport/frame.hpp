@@ -87,7 +87,8 @@ class FrameSocket {
 
 /// What paths of frames are stamped by (transport/staged.hpp).
 struct FrameStamps {
-  /// The upper bit is the mark: a frame has no place for one but its message. Other paths have it after 2^31 messages.
+  /// The upper bit is the mark: a frame has no place for one but its message. Other paths have it after 2^31 messages,
+  /// and where a stream says that it has ended.
   static constexpr std::uint32_t first_number = 1U << 31U;
   static bool is_origin(const cmsghdr& told) {
     return told.cmsg_level == SOL_PACKET && told.cmsg_type == PACKET_TX_TIMESTAMP;

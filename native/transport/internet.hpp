@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "base/socket.hpp"
-#include "pattern/parameters.hpp"
+#include "core/parameters.hpp"
 #include "transport/device.hpp"
 #include "transport/staged.hpp"
 

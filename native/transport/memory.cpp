@@ -9,8 +9,8 @@
 #include <string>
 
 #include "base/failure.hpp"
+#include "core/parameters.hpp"
 #include "core/plan.hpp"
-#include "pattern/parameters.hpp"
 
 namespace fabricbench {
 namespace {

@@ -1,7 +1,7 @@
 // What a cell tells layer rdma, by the table of parameters.
 #pragma once
 
-#include "pattern/parameters.hpp"
+#include "core/parameters.hpp"
 #include "rdma/parameters.hpp"
 
 namespace fabricbench {

@@ -17,7 +17,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
@@ -28,6 +27,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/folder.hpp"
 #include "base/processor_use.hpp"
 #include "base/scheduler_watch.hpp"
 #include "core/stages.hpp"
@@ -74,8 +74,7 @@ class WatchedConnections {
  private:
   static std::vector<int> connections_from(const Interface& interface) {
     std::vector<int> found;
-    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-      const std::string name = entry.path().filename();
+    for (const std::string& name : names_in("/proc/self/fd")) {
       int socket = -1;
       std::from_chars(name.data(), name.data() + name.size(), socket);
       sockaddr_in own{};

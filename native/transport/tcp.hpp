@@ -96,7 +96,7 @@ class TcpConnection {
     // SO_SNDTIMEO bounds connect() too.
     set_send_bound(socket_, meeting_bound_seconds);
     if (connect(socket_.get(), peer.get(), peer.size()) != 0) {
-      // Interrupted by the watchdog, the connection goes on being made.
+      // Interrupted by a signal, the connection goes on being made.
       const int error = errno == EINTR ? error_of_connecting(socket_) : errno;
       if (error != 0) fail_connecting(peer, error);
     }

@@ -81,7 +81,7 @@ inline ssize_t wait_on_ring(std::uint64_t bound_ns, std::string_view call, int d
 /// for, because that is how the kernel tells a sender of datagrams that it is faster than the line.
 template <class Attempt>
 inline std::size_t send_some(std::string_view call, Attempt attempt) {
-  constexpr std::uint64_t bound_ns = static_cast<std::uint64_t>(reliable_bound_seconds * 1e9);
+  constexpr std::uint64_t bound_ns = seconds_to_ns(reliable_bound_seconds);
   Patience patience;
   for (;;) {
     const ssize_t size = attempt();

@@ -137,6 +137,22 @@ def test_every_pair_is_measured_once_each_way(probe: Callable[..., Outcome], sch
             assert all(len(channel.bytes or ()) == len(channel.time_ns) for channel in channels)
 
 
+@pytest.mark.parametrize("pattern", [Pattern.PAIRS, Pattern.PAIRS_STREAM])
+def test_a_matrix_is_observed_as_a_whole_in_whatever_order_its_ranks_are(
+    probe: Callable[..., Outcome], pattern: Pattern
+) -> None:
+    cell = {"layer": "tcp", "pattern": pattern, "message_bytes": 256, "ranks": [2, 0, 1]}
+    whole = {"maximum_seconds": 0.3, "relative_width": 1e-6}
+    outcome = probe([{**cell, "stopping": whole, "parameters": {"schedule": "alone"}}], ranks=3)
+    end = outcome.end(0)
+    measured_s = sum(sum(channel.time_ns) for channel in channels_of(outcome, 0)) / 1e9
+    assert end.seconds >= measured_s
+    assert end.begin_unix_ns is not None
+    assert end.end_unix_ns is not None
+    assert (end.end_unix_ns - end.begin_unix_ns) / 1e9 >= measured_s
+    assert end.interfaces["lo"].sent >= 256 * end.measured
+
+
 def test_of_halves_each_rank_has_its_counterpart_and_all_are_measured_at_once(probe: Callable[..., Outcome]) -> None:
     halves = {"schedule": "halves"}
     patterns = (Pattern.PAIRS, Pattern.PAIRS_STREAM)
@@ -165,6 +181,18 @@ def test_of_halves_each_rank_has_its_counterpart_and_all_are_measured_at_once(pr
         assert outcome.end(number).corrupted == 0
         if not is_stream:  # no pair stops before its time, however narrow its interval is: the others go on
             assert all(sum(channel.time_ns) > 0.5 * 0.1e9 for channel in channels)
+
+
+def test_stages_are_refused_of_several_round_trips_and_of_a_matrix(probe: Callable[..., Outcome]) -> None:
+    staged = {"layer": "tcp", "message_bytes": 64}
+    outcome = probe(
+        [
+            {**staged, "pattern": "pingpong", "parameters": {"stages": "user", "round_trips": 2}},
+            {**staged, "pattern": "pairs", "parameters": {"stages": "user"}},
+        ]
+    )
+    assert "stages are measured of one round trip at a time" in outcome.failed(0).reason
+    assert "stages are measured of one pair" in outcome.failed(1).reason
 
 
 def test_a_wrong_parameter_is_refused_by_name(probe: Callable[..., Outcome]) -> None:

@@ -49,6 +49,15 @@ def test_a_window_is_freed_where_its_verification_fails(probe: Callable[..., Out
     assert outcome.stderr.count("windows left: 0") == 2, outcome.stderr
 
 
+@pytest.mark.parametrize("sync", ["fence", "lock", "flush"])
+def test_a_window_is_freed_where_a_timed_access_fails(probe: Callable[..., Outcome], failing: list[str], sync: str):
+    outcome = probe([of_put(parameters={"sync": sync}, verify_messages=0), PUT], prefix=[*failing, "FAILED_PUTS=1"])
+    assert outcome.code == 0, outcome.stderr
+    assert "put" in outcome.failed(0).reason
+    assert is_measured(outcome, 1)
+    assert outcome.stderr.count("windows left: 0") == 2, outcome.stderr
+
+
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_communicator_that_one_rank_cannot_have_fails_its_cell_and_is_made_anew(
     probe: Callable[..., Outcome], failing: list[str], rank: int

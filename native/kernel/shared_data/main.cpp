@@ -52,7 +52,7 @@ Times timed_pass(Medium& medium, Direction direction, MPI_Comm communicator, int
   TimedSection timed(communicator);
   const std::uint64_t begin_ns = Clock::now();
   medium.move(direction);
-  const double own = static_cast<double>(Clock::now() - begin_ns) * 1e-9;
+  const double own = ns_to_seconds(Clock::now() - begin_ns);
   Times times{.seconds = timed.end(), .of_rank = std::vector<double>(static_cast<std::size_t>(ranks))};
   MPI_Allgather(&own, 1, MPI_DOUBLE, times.of_rank.data(), 1, MPI_DOUBLE, communicator);
   return times;

@@ -26,7 +26,8 @@ using namespace fabricbench::kernel;
 using training::Dimensions;
 using training::Grid;
 
-constexpr std::int64_t most_parameters = 1'000'000'000'000'000;
+constexpr std::int64_t most_experts = 10'000;
+constexpr std::int64_t most_parameters = 100'000'000'000'000;  // times most_experts they fit 64 bits
 constexpr std::int64_t most_ns = 3'600'000'000'000;
 constexpr std::int64_t most_ranks = 1'000'000;
 constexpr double least_load_share = 1e-3;  // that may be lacking, of the load of the slowest rank
@@ -51,7 +52,7 @@ constexpr std::array numbers{
            "of a layer without its experts; default 786432"},
     Number{"--expert-parameters", "expert_parameters", &Dimensions::expert_parameters, 0, most_parameters, 0,
            "of one expert in a layer; default 0"},
-    Number{"--experts", "experts", &Dimensions::experts, 0, 10'000, 0, "of each layer; default 0, a dense model"},
+    Number{"--experts", "experts", &Dimensions::experts, 0, most_experts, 0, "of each layer; default 0, a dense model"},
     Number{"--experts-per-token", "experts_per_token", &Dimensions::experts_per_token, 1, 64, 2,
            "to which a token goes; default 2"},
     Number{"--embedding-parameters", "embedding_parameters", &Dimensions::embedding_parameters, 0, most_parameters, 0,
@@ -196,7 +197,7 @@ class TrainingStep final : public Problem {
                       .computing = step_seconds(communicator, exchange, without_traffic, false),
                       .communication = step_seconds(communicator, exchange, without_computing, true)};
 
-    const double load = across(static_cast<double>(step.computing_ns()) * 1e-9, MPI_MAX, communicator);
+    const double load = across(ns_to_seconds(step.computing_ns()), MPI_MAX, communicator);
     const auto total = [communicator](double own) { return across(own, MPI_SUM, communicator); };
     const training::Wrong& wrong = exchange.wrong();
     const training::Bytes bytes = training::expected_bytes(dimensions_, grid);
@@ -230,7 +231,7 @@ class TrainingStep final : public Problem {
     MPI_Barrier(communicator);
     const std::uint64_t begin_ns = Clock::now();
     for (int i = 0; i < steps_; ++i) exchange.template walk<training::AtThreePlaces>(instructions, has_traffic);
-    const double own = static_cast<double>(Clock::now() - begin_ns) * 1e-9;
+    const double own = ns_to_seconds(Clock::now() - begin_ns);
     return across(own, MPI_MAX, communicator) / steps_;
   }
 

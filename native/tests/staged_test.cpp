@@ -19,11 +19,12 @@ namespace {
 
 constexpr std::size_t staged_trips = 40;
 constexpr std::size_t staged_bytes = 100;
-constexpr std::byte filling{1};
+/// Another in each process: tests that run at once share the loopback.
+const auto filling = static_cast<std::byte>(1 + getpid() % 251);
 /// The token of a path lies where its messages begin: raw sockets admit no others.
-constexpr std::uint32_t token_of_filling = 0x01010101;
-constexpr Site first_site{.token = token_of_filling, .is_first = true};
-constexpr Site second_site{.token = token_of_filling};
+const std::uint32_t token_of_filling = 0x01010101U * std::to_integer<std::uint32_t>(filling);
+const Site first_site{.token = token_of_filling, .is_first = true};
+const Site second_site{.token = token_of_filling};
 
 /// The kernel begins to stamp what arrives some time after the first socket has asked for it, and stops with the last:
 /// one of its own asks during all tests.

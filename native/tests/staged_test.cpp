@@ -2,6 +2,7 @@
 #include "transport/staged.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>

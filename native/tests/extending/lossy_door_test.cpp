@@ -117,7 +117,7 @@ double counted(const json& end, const std::string& name, const char* direction) 
 GroupParameters parameters_of(Pattern pattern) {
   PlanProbe probe;
   probe.pattern = pattern;
-  if (pattern == Pattern::bisection) probe.parameters["matchings"] = matchings;
+  if (pattern == Pattern::bisection) probe.parameters["matchings"] = std::int64_t{matchings};
   return group_parameters(probe);
 }
 

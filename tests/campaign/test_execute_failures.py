@@ -8,10 +8,12 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from fabricbench.campaign import execute
+from fabricbench.campaign.attempt import Attempts
 from fabricbench.campaign.events import LaunchFailed, Notice, RunStarted
 from fabricbench.campaign.execute import Execution
 from fabricbench.campaign.failure import is_full
@@ -21,6 +23,7 @@ from fabricbench.record.journal import JournalEvent
 from fabricbench.record.launch import read_launch
 from fabricbench.record.outcome import LaunchOutcome
 from fabricbench.record.store import Run
+from fabricbench.settings.session import SettingsSession
 from fabricbench.testbed.model import Lost, Testbed
 from support.execution import Setting
 
@@ -310,3 +313,24 @@ def test_a_launch_whose_record_is_not_of_what_was_planned_fails_and_names_the_ce
     assert outcomes(setting)[failing] is LaunchOutcome.CUT_SHORT
     setting.run()
     assert outcomes(setting)[failing] is LaunchOutcome.FINISHED
+
+
+class Varied:
+    """Stands for a session of settings that vary on every fabric."""
+
+    def varies(self, fabric: str) -> bool:
+        del fabric
+        return True
+
+
+@pytest.mark.parametrize(("settings", "counts"), [(None, True), (Varied(), False)])
+def test_a_whole_record_whose_end_nobody_saw_counts_unless_settings_were_to_be_read_back(
+    setting: Setting, settings: Varied | None, counts: bool
+):
+    attempts = Attempts(setting.directory, setting.plan, setting.launcher, cast("SettingsSession", settings))
+    attempt = attempts.prepare(setting.plan.launches[0])
+    subprocess.run(attempt.command.tokens, cwd=attempt.directory, env=attempt.command.whole_environment, check=True)
+    stored = attempts.store(attempt, None)
+    assert stored is not None
+    assert stored.summary.complete
+    assert stored.summary.is_finished is counts

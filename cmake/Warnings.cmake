@@ -12,7 +12,8 @@ set(FABRICBENCH_SANITIZE "" CACHE STRING "Sanitizers to build with, as -fsanitiz
 find_package(Threads REQUIRED)
 
 add_library(fabricbench_options INTERFACE)
-target_compile_options(fabricbench_options INTERFACE -Wall -Wextra -Wconversion -Wshadow -Werror)
+target_compile_options(fabricbench_options INTERFACE -Wall -Wextra -Wconversion -Wshadow -Werror
+  "$<$<CXX_COMPILER_ID:Clang>:-Wno-sign-conversion;-Wno-deprecated-declarations>")  # as GCC; the standard library's own
 target_include_directories(fabricbench_options INTERFACE ${PROJECT_SOURCE_DIR}/native)
 target_link_libraries(fabricbench_options INTERFACE Threads::Threads)
 if(FABRICBENCH_SANITIZE)

@@ -14,8 +14,9 @@ constexpr int middle = stencil_points / 2;  // the diagonal's place; what is bef
 constexpr int before = middle - 1;          // the neighbour before on the same line
 constexpr int behind = middle + 1;
 
-/// Eight numbers of neighbouring rows: the compiler's vector type, of as many registers as the processor needs.
-using Eight = double __attribute__((vector_size(width * sizeof(double)), aligned(alignof(double))));
+/// Eight numbers of neighbouring rows, at any address: the compiler's vector type, of as many registers as the processor needs.
+using AlignedEight = double __attribute__((vector_size(width * sizeof(double))));
+using Eight [[gnu::aligned(alignof(double))]] = AlignedEight;
 
 [[gnu::always_inline]] inline const Eight& eight(const double* from) { return *reinterpret_cast<const Eight*>(from); }
 [[gnu::always_inline]] inline Eight& eight(double* to) { return *reinterpret_cast<Eight*>(to); }

@@ -27,7 +27,7 @@ constexpr int whole_lanes(int count) { return (count + lane_count - 1) / lane_co
 
 // The same at any address. Compilers let a vector stand for its elements in memory; unlike a copy of bytes such an
 // access tells them that no pointer changes with it.
-using LanesAnywhere = double __attribute__((vector_size(lane_count * sizeof(double)), aligned(alignof(double))));
+using LanesAnywhere [[gnu::aligned(alignof(double))]] = Lanes;
 
 [[gnu::always_inline]] inline Lanes load(const double* from) { return *reinterpret_cast<const LanesAnywhere*>(from); }
 

@@ -22,8 +22,8 @@ constinit const bool has_one_level = false;
 namespace fabricbench::shared {
 namespace {
 
-constexpr std::size_t page_bytes = 256;
-constexpr std::size_t words_of_page = page_bytes / sizeof(std::uint64_t);
+constexpr std::size_t small_page_bytes = 256;
+constexpr std::size_t words_of_page = small_page_bytes / sizeof(std::uint64_t);
 
 std::uint64_t word_at(Memory& memory, std::size_t word) {
   std::uint64_t found = 0;
@@ -37,7 +37,7 @@ void write_word(Memory& memory, std::size_t word, std::uint64_t value) {
 
 class SharedMemory : public testing::TestWithParam<Placement> {
  protected:
-  SharedMemory() : memory(MPI_COMM_WORLD, 3, page_bytes, GetParam()) {}
+  SharedMemory() : memory(MPI_COMM_WORLD, 3, small_page_bytes, GetParam()) {}
   std::size_t words() const { return 3 * words_of_page * static_cast<std::size_t>(memory.ranks()); }
   std::size_t others() const { return static_cast<std::size_t>(memory.ranks() - 1); }
   bool is_own(std::size_t word) const { return static_cast<int>(word) % memory.ranks() == memory.rank(); }
@@ -179,7 +179,7 @@ TEST(SharedLu, HasTheFactorsOfTheTextbookWithTheSameBitsOnAnyRanks) {
 }
 
 TEST(SharedLu, HasALargeResidualWhereOneFactorIsWrong) {
-  Factored factored(MPI_COMM_WORLD, {20, 3, page_bytes});
+  Factored factored(MPI_COMM_WORLD, {20, 3, small_page_bytes});
   const std::size_t offset = factored.blocks.offset(factored.memory, 2, 5);
   if (factored.memory.is_home(offset)) *reinterpret_cast<double*>(factored.memory.own(offset)) += 1e-9;
   EXPECT_GT(residual(factored.memory, factored.blocks), 16);
@@ -189,7 +189,7 @@ TEST(SharedLu, GivesEachBlockToOneRankAndAPlaceOfItsOwn) {
   for (int ranks = 1; ranks <= 9; ++ranks) {
     const Blocks blocks(100, 8, ranks);
     EXPECT_EQ(blocks.rows_of_ranks() * blocks.columns_of_ranks(), static_cast<std::size_t>(ranks));
-    const std::size_t most = blocks.pages_of_each(page_bytes) * page_bytes / blocks.bytes();
+    const std::size_t most = blocks.pages_of_each(small_page_bytes) * small_page_bytes / blocks.bytes();
     std::vector<int> taken(static_cast<std::size_t>(ranks) * most);
     for (std::size_t row = 0; row < blocks.along(); ++row) {
       for (std::size_t column = 0; column < blocks.along(); ++column) {
@@ -270,9 +270,9 @@ TEST(SharedRaytrace, DrawsOnAnyRanksAndPagesTheImageOfARankAlone) {
 
 TEST(SharedRaytrace, KnowsAnImageWithOnePixelChangedOrMissing) {
   const Picture picture{.size = 20, .levels = 2, .samples = 1, .bounces = 1};
-  Drawn drawn(picture, page_bytes);
+  Drawn drawn(picture, small_page_bytes);
   const std::uint64_t right = checksum(drawn.memory, picture);
-  const std::size_t offset = picture.image_offset(page_bytes) + 8;
+  const std::size_t offset = picture.image_offset(small_page_bytes) + 8;
   std::uint32_t pixel = 0;
   if (drawn.memory.is_home(offset)) std::memcpy(&pixel, drawn.memory.own(offset), sizeof pixel);
   for (const std::uint32_t other : {pixel ^ 1U, 0U}) {

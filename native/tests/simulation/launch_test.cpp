@@ -9,7 +9,7 @@
 namespace fabricbench::simulation {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(CHECKS_ADDRESSES)
 constexpr int many_ranks = 300;  // of which 1,024 take minutes
 constexpr int in_the_middle = 140;
 #else
@@ -40,7 +40,8 @@ TEST(SimulatedLaunch, AThousandRanksBeginAndEndSoon) {
 class Hang : public testing::TestWithParam<std::tuple<int, Point>> {};
 
 TEST_P(Hang, IsNamedWithinThePatienceByWhoWaitsForIt) {
-  const auto [victim, point] = GetParam();
+  const int victim = std::get<0>(GetParam());
+  const Point point = std::get<1>(GetParam());
   if (victim == 0 && point == Point::report) {
     GTEST_SKIP() << "all others wait for an order, however long: who started the launch ends it";
   }
@@ -49,7 +50,7 @@ TEST_P(Hang, IsNamedWithinThePatienceByWhoWaitsForIt) {
       simulate_launch({.ranks = many_ranks,
                        .patterns = {"allreduce", "allreduce"},
                        .patience_seconds = patience_seconds,
-                       .at = [&, victim = victim, point = point](World& world, int rank, int cell, Point here) {
+                       .at = [&](World& world, int rank, int cell, Point here) {
                          if (rank != victim || here != point || (point != Point::begin && cell != 1)) return;
                          hung_ns = world.now_ns();
                          world.hang();

@@ -16,7 +16,7 @@
 
 #include "core/control.hpp"
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(CHECKS_ADDRESSES)
 #include <sanitizer/common_interface_defs.h>
 #endif
 
@@ -107,7 +107,7 @@ struct World::Implementation {
   Caught caught{};
   char* stacks = nullptr;
   Bytes last_sent;  // long messages that are passed on are one
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(CHECKS_ADDRESSES)
   void* fake_stack = nullptr;
   const void* bottom = nullptr;
   std::size_t bottom_bytes = 0;
@@ -271,7 +271,7 @@ void World::start(int rank) {
 }
 
 void World::enter() {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(CHECKS_ADDRESSES)
   __sanitizer_finish_switch_fiber(nullptr, &the_world->all_->bottom, &the_world->all_->bottom_bytes);
 #endif
   World& world = *the_world;
@@ -285,12 +285,12 @@ void World::resume(int rank) {
   own.pause = nullptr;
   the_rank = rank;
   exchange_caught(own.caught);
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(CHECKS_ADDRESSES)
   __sanitizer_start_switch_fiber(&all_->fake_stack, own.context.uc_stack.ss_sp, stack_bytes);
 #endif
   all_->slice_began_ns = processor_ns();
   swapcontext(&all_->scheduler, &own.context);
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(CHECKS_ADDRESSES)
   __sanitizer_finish_switch_fiber(all_->fake_stack, nullptr, nullptr);
 #endif
   exchange_caught(own.caught);
@@ -299,12 +299,12 @@ void World::resume(int rank) {
 
 void World::suspend() {
   Rank& own = all_->ranks[static_cast<std::size_t>(the_rank)];
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(CHECKS_ADDRESSES)
   void* fake_stack = nullptr;
   __sanitizer_start_switch_fiber(&fake_stack, all_->bottom, all_->bottom_bytes);
 #endif
   swapcontext(&own.context, &all_->scheduler);
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(CHECKS_ADDRESSES)
   __sanitizer_finish_switch_fiber(fake_stack, &all_->bottom, &all_->bottom_bytes);
 #endif
 }

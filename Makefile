@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+# Modules are compiled once, not in each of thousands of starts, whatever the shell says.
+unexport PYTHONDONTWRITEBYTECODE
 DEMO ?= demo/$(shell date +%Y%m%d-%H%M%S)
 
 # Kernels are built for all levels of the processor family; `make MARCH=native` builds them for this processor alone.

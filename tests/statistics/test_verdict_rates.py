@@ -13,7 +13,7 @@ from support.verdict_campaigns import NOISES, run_campaign
 
 pytestmark = pytest.mark.slow
 
-CAMPAIGNS = 60
+CAMPAIGNS = 30
 BLOCKS = (6, 12)
 RARE = 1e-4
 WRONG = 0.05

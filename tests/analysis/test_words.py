@@ -406,9 +406,13 @@ def test_ladder_cells_of_two_real_rates_favour_the_faster_wire(make_run: MakeRun
     assert findings.headline.sentence.startswith("myrinet is faster: ")
 
 
-def test_a_warning_that_both_fabrics_share_is_told_once(make_run: MakeRun):
-    told = [one for one in analyse([make_run(two(1.1), blocks=4)]).warnings if "too few for an interval" in one.text]
-    assert [one.subject for one in told] == ["one and other"]
+def test_a_warning_that_both_fabrics_share_is_told_once_and_the_gravest_first(make_run: MakeRun):
+    warnings = analyse([make_run(two(1.1), blocks=4)]).warnings
+    assert [one.subject for one in warnings if "too few for an interval" in one.text] == ["one and other"]
+    gravity = [list(Severity).index(one.severity) for one in warnings]
+    assert gravity == sorted(gravity)
+    assert len(set(gravity)) > 1
+    assert len({(one.severity, one.text) for one in warnings}) == len(warnings)
 
 
 def test_an_effect_no_larger_than_what_the_machine_changed_by_is_in_doubt_in_the_headline(make_run: MakeRun):

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import pytest
 
-from fabricbench.analysis.findings import Caution, Doubt, Findings, Grade, Reading, Severity
+from fabricbench.analysis.findings import Doubt, Findings, Grade, Reading, Severity
 from fabricbench.report.drawing.figure import UNDECIDED
-from fabricbench.report.first_screen import build_screen, count_words, grouped
+from fabricbench.report.first_screen import build_screen, count_words
 from fabricbench.report.formats import FORMATS, Format
 from fabricbench.report.html import render_html
 from fabricbench.report.html.strips import common_axis, lines_of, strip
@@ -92,9 +92,9 @@ def test_the_brief_report_is_one_screen_and_hides_nothing_grave(make: Callable[[
     assert len(lines) <= SCREEN_LINES
     assert max(map(len, lines)) <= width
     text = " ".join(" ".join(lines).split())
-    for group in grouped(findings.warnings):
-        if group.severity is Severity.INVALID:
-            assert f"{group.subject}: {group.text}" in text
+    for one in findings.warnings:
+        if one.severity is Severity.INVALID:
+            assert f"{one.subject}: {one.text}" in text
 
 
 def test_doubts_about_the_instrument_stand_in_the_block_of_the_answer():
@@ -203,22 +203,8 @@ def test_a_change_report_begins_with_what_differs_and_counts(name: str):
     assert configuration < counts < effects
 
 
-def test_warnings_stand_by_severity_and_what_both_fabrics_share_is_one_line():
-    groups = grouped(busy_findings().warnings)
-    order = [list(Severity).index(group.severity) for group in groups]
-    assert order == sorted(order)
-    subjects = [group.subject for group in groups]
-    assert "fast-ethernet and myrinet" in subjects
-    assert "fast-ethernet and myrinet: tcp ping-pong" in subjects
-    assert len({(group.severity, group.text) for group in groups}) == len(groups)
-    assert count_words(groups) == "2 invalid, 9 warnings, 1 note"
-
-
-def test_one_subject_with_several_parts_is_named_once():
-    (group,) = grouped(
-        [Caution(severity=Severity.NOTE, subject=f"myrinet: {part}", text="same") for part in ("tcp", "udp", "ip")]
-    )
-    assert group.subject == "myrinet: tcp, udp and ip"
+def test_warnings_are_counted_by_severity():
+    assert count_words(busy_findings().warnings) == "2 invalid, 9 warnings, 1 note"
 
 
 def test_the_next_step_and_the_way_to_the_same_numbers_can_be_copied():

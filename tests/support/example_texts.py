@@ -26,16 +26,13 @@ LATE_TEXT = (
 )
 FEW_TEXT = "6 launches are too few for an interval of p99.9."
 BUSY_WARNINGS = (
-    Caution(severity=Severity.WARNING, subject="fast-ethernet: tcp ping-pong", text=FEW_TEXT),
-    Caution(severity=Severity.WARNING, subject="myrinet: tcp ping-pong", text=FEW_TEXT),
-    Caution(severity=Severity.NOTE, subject="inventory", text="The CPU frequency governor cannot be read on n0 to n3."),
     Caution(
         severity=Severity.INVALID,
         subject="myrinet: mpi stream",
         text="up to 949 % of the line rate: impossible, do not use these rates.",
     ),
-    Caution(severity=Severity.INVALID, subject="fast-ethernet", text=LATE_TEXT),
-    Caution(severity=Severity.INVALID, subject="myrinet", text=LATE_TEXT),
+    Caution(severity=Severity.INVALID, subject="fast-ethernet and myrinet", text=LATE_TEXT),
+    Caution(severity=Severity.WARNING, subject="fast-ethernet and myrinet: tcp ping-pong", text=FEW_TEXT),
     *(
         Caution(
             severity=Severity.WARNING,
@@ -46,6 +43,7 @@ BUSY_WARNINGS = (
             ("allreduce", "alltoall", "bcast", "reduce", "gather", "scatter", "barrier", "scan")
         )
     ),
+    Caution(severity=Severity.NOTE, subject="inventory", text="The CPU frequency governor cannot be read on n0 to n3."),
 )
 METHOD = (
     (

@@ -14,7 +14,8 @@ constexpr int middle = stencil_points / 2;  // the diagonal's place; what is bef
 constexpr int before = middle - 1;          // the neighbour before on the same line
 constexpr int behind = middle + 1;
 
-/// Eight numbers of neighbouring rows, at any address: the compiler's vector type, of as many registers as the processor needs.
+/// Eight numbers of neighbouring rows: the compiler's vector type, of as many registers as the processor needs; at any
+/// address.
 using AlignedEight = double __attribute__((vector_size(width * sizeof(double))));
 using Eight [[gnu::aligned(alignof(double))]] = AlignedEight;
 

@@ -22,10 +22,8 @@ from fabricbench.report.first_screen import (
     ScreenRow,
     Topic,
     Value,
-    WarningGroup,
     build_screen,
     count_words,
-    grouped,
     plain_times,
 )
 from fabricbench.report.tables import (
@@ -114,9 +112,11 @@ def _head(findings: Findings, sections: Collection[str]) -> Iterable[str]:
 
 def _sections(findings: Findings, pictures: Pictures) -> Iterable[tuple[str, list[str]]]:
     """Yield the title and the lines of each section that has any, in the order of the report."""
-    groups = grouped(findings.warnings)
-    if groups:
-        yield "Warnings", [count_words(groups), "", *_folded("Warnings", _warnings(groups)), ""]
+    if findings.warnings:
+        warnings = table(
+            ("How grave", "Where", "What"), [(one.severity, one.subject, one.text) for one in findings.warnings]
+        )
+        yield "Warnings", [count_words(findings.warnings), "", *_folded("Warnings", warnings), ""]
     yield from _chapters(findings, pictures, leading=True)
     everywhere: tuple[tuple[str, Tables], ...] = (
         ("Fabrics", [("", fabric_table(findings))]),
@@ -141,11 +141,6 @@ def _of_every_report(parts: Iterable[tuple[str, Tables]], pictures: Pictures) ->
         lines = _section(title, (), tables, _shown(FIGURES.get(title, ()), pictures))
         if lines:
             yield title, lines
-
-
-def _warnings(groups: Sequence[WarningGroup]) -> Table:
-    """Return the warnings as a table, the gravest first."""
-    return table(("How grave", "Where", "What"), [(one.severity, one.subject, one.text) for one in groups])
 
 
 def _first_screen(screen: Screen, sections: Collection[str]) -> Iterable[str]:

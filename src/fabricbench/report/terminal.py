@@ -14,7 +14,7 @@ from rich.text import Text
 from fabricbench import chapters
 from fabricbench.analysis.findings import CellSummary, Comparison, Findings, LadderStep, Severity, Verdict
 from fabricbench.model import Layer, Metric
-from fabricbench.report.first_screen import count_words, grouped
+from fabricbench.report.first_screen import count_words
 from fabricbench.report.fitting import fitted
 from fabricbench.report.palette import terminal_colour
 from fabricbench.report.tables import impossible_in
@@ -26,7 +26,7 @@ from fabricbench.report.terminal_screen import (
     Extent,
     screen_parts,
     warning_heading,
-    warning_parts,
+    warning_part,
 )
 from fabricbench.report.terminal_table import NARROWEST, as_rich, console_of, lines_on, rich_table
 from fabricbench.report.words import (
@@ -74,7 +74,7 @@ def _report(findings: Findings, width: int) -> list[RenderableType]:
     facts = Text(" · ".join(f"{what} {value}" for what, value in facts_words(findings)[:6]), style="dim")
     parts: list[RenderableType] = [*screen_parts(findings, width, Extent.WHOLE), facts]
     if findings.warnings:
-        parts += [warning_heading(findings), *warning_parts(grouped(findings.warnings))]
+        parts += [warning_heading(findings), *map(warning_part, findings.warnings)]
     parts += _chapters(findings, width, leading=True)
     parts += [*_curves(findings, width), *_ladder(findings), *_sparklines(findings)]
     parts += _chapters(findings, width, leading=False)
@@ -89,9 +89,9 @@ def _brief(findings: Findings, console: Console, width: int) -> list[str]:
 
     What invalidates numbers is shown before the ladder, the conditions and how far the answer reaches.
     """
-    groups = [lines_on(console, warning_parts([group])) for group in grouped(findings.warnings)]
-    grave = sum(group.severity is Severity.INVALID for group in grouped(findings.warnings))
-    needed = sum(map(len, groups[:grave])) + LEAST_FOR_WARNINGS
+    warnings = [lines_on(console, [warning_part(one)]) for one in findings.warnings]
+    grave = sum(one.severity is Severity.INVALID for one in findings.warnings)
+    needed = sum(map(len, warnings[:grave])) + LEAST_FOR_WARNINGS
     for extent in (Extent.SCREEN, Extent.ANSWER, Extent.LEAST):
         lines = lines_on(console, screen_parts(findings, width, extent))
         if len(lines) + needed <= SCREEN_LINES:
@@ -100,13 +100,13 @@ def _brief(findings: Findings, console: Console, width: int) -> list[str]:
     if len(lines) + len(rungs) + needed <= SCREEN_LINES:
         lines += rungs
     shown = 0
-    for shown, text in enumerate(groups):
-        if len(lines) + len(text) > SCREEN_LINES - (shown + 1 < len(groups)):
+    for shown, text in enumerate(warnings):
+        if len(lines) + len(text) > SCREEN_LINES - (shown + 1 < len(warnings)):
             break
         lines += text
     else:
-        shown = len(groups)
-    left = grouped(findings.warnings)[shown:]
+        shown = len(warnings)
+    left = findings.warnings[shown:]
     return [*lines, f"{count_words(left)} more, none graver than these: in the dossier"] if left else lines
 
 

@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from fabricbench.analysis.findings import MARKS, Findings, Grade, Proof, Severity, Strength
+from fabricbench.analysis.findings import MARKS, Caution, Findings, Grade, Proof, Severity, Strength
 from fabricbench.quantity import listed
 from fabricbench.report.first_screen import (
     LOST,
@@ -20,10 +20,8 @@ from fabricbench.report.first_screen import (
     Screen,
     ScreenRow,
     Value,
-    WarningGroup,
     build_screen,
     count_words,
-    grouped,
     plain_times,
 )
 from fabricbench.report.palette import terminal_colour
@@ -103,19 +101,15 @@ def screen_parts(findings: Findings, width: int, extent: Extent) -> list[Rendera
     return parts
 
 
-def warning_parts(groups: Sequence[WarningGroup]) -> list[RenderableType]:
-    """Return each group on lines of its own, its severity first."""
-    return [_warning(group) for group in groups]
-
-
 def warning_heading(findings: Findings) -> Text:
     """Return the section's heading with how many there are of each severity."""
-    return Text(f"\nWarnings: {count_words(grouped(findings.warnings))}", style="bold")
+    return Text(f"\nWarnings: {count_words(findings.warnings)}", style="bold")
 
 
-def _warning(group: WarningGroup) -> RenderableType:
-    text = Text(f"{group.severity.value}  ", style=SEVERITY_STYLES[group.severity])
-    return Padding(text.append(f"{group.subject}: {typographic(group.text)}", style="default"), (0, 0, 0, 2))
+def warning_part(one: Caution) -> RenderableType:
+    """Return a warning on lines of its own, its severity first."""
+    text = Text(f"{one.severity.value}  ", style=SEVERITY_STYLES[one.severity])
+    return Padding(text.append(f"{one.subject}: {typographic(one.text)}", style="default"), (0, 0, 0, 2))
 
 
 def _kicker(findings: Findings) -> Text:

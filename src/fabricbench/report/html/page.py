@@ -14,7 +14,7 @@ from typing import Any
 from markupsafe import Markup
 
 from fabricbench import chapters
-from fabricbench.analysis.findings import Findings, Grade, Severity
+from fabricbench.analysis.findings import Caution, Findings, Grade, Severity
 from fabricbench.chapters.chapter import Chapter, NamedTables
 from fabricbench.model import Layer, Receive
 from fabricbench.printable import printable
@@ -25,10 +25,8 @@ from fabricbench.report.figures import Figure, each_present
 from fabricbench.report.first_screen import (
     GRADE_SIGNS,
     Screen,
-    WarningGroup,
     build_screen,
     count_words,
-    grouped,
     plain_times,
 )
 from fabricbench.report.html.still import still
@@ -123,8 +121,8 @@ class Page:
     facts: tuple[tuple[str, str], ...]
     date: str
     badges: tuple[str, ...]
-    warnings: tuple[WarningGroup, ...]
-    notes: tuple[WarningGroup, ...]
+    warnings: tuple[Caution, ...]
+    notes: tuple[Caution, ...]
     warning_words: str
     tables: dict[str, Table]
     packed_csv: Markup
@@ -143,7 +141,6 @@ def build_page(findings: Findings) -> Page:
         stills |= _ordered_stills(figure)
     layers = {summary.key.layer for summary in findings.summaries}
     receives = {summary.key.receive for summary in findings.summaries}
-    groups = grouped(findings.warnings)
     screen = build_screen(findings)
     plots, axis = strips_of(findings, screen)
     return Page(
@@ -163,9 +160,9 @@ def build_page(findings: Findings) -> Page:
         facts=tuple(fact for fact in facts_words(findings) if fact[0] != "Started"),
         date=_date(findings.started),
         badges=tuple(badge_words(findings)),
-        warnings=tuple(group for group in groups if group.severity is not Severity.NOTE),
-        notes=tuple(group for group in groups if group.severity is Severity.NOTE),
-        warning_words=count_words(groups),
+        warnings=tuple(one for one in findings.warnings if one.severity is not Severity.NOTE),
+        notes=tuple(one for one in findings.warnings if one.severity is Severity.NOTE),
+        warning_words=count_words(findings.warnings),
         tables={
             "crossovers": crossover_table(findings.crossovers),
             "fabrics": fabric_table(findings),

@@ -11,7 +11,7 @@ from fabricbench.model import Layer
 from support.screen_claims import DIRECTIONS, KEYS, SHAPES, TRUTHS, noise, wrong_campaigns
 from support.simulated_sides import first_screen, keys_of, sides_of
 
-CAMPAIGNS = 100
+CAMPAIGNS = 40
 
 
 def most_wrong(campaigns: int, promised: float = 0.05) -> int:

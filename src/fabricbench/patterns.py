@@ -394,16 +394,16 @@ def bus_factor(pattern: Pattern, ranks: int) -> float | None:
 
 
 def why_impossible(layer: Layer, pattern: Pattern, parameters: Parameters) -> str | None:
-    """Return why a layer cannot carry a pattern with such parameters; None if it can."""
+    """Return why a layer cannot carry a pattern with such parameters, without the pattern's name; None if it can."""
     facts = PATTERNS[pattern]
     if layer not in facts.layers:
         if facts.family is Family.OPERATION:
-            return f"{pattern} is an operation of MPI: only layer mpi has it"
+            return "only layer mpi has operations of MPI"
         if facts.family is Family.WORKLOAD:
-            return f"{pattern} is an MPI program: only layer mpi has it"
+            return "only layer mpi runs MPI programs"
         if layer is Layer.MEMORY:
             return f"{layer} has one rank alone: there is nobody to exchange with"
-        return f"{pattern} is for layer {', '.join(facts.layers)}"
+        return f"only for layer {', '.join(facts.layers)}"
     for name in parameters.keys() & facts.parameters.keys():
         if not facts.parameters[name].is_of(layer):
             return f"{name} is what {facts.parameters[name].layers_text} can do"

@@ -80,7 +80,7 @@ def test_this_machine_seats_four_whatever_its_nodes():
         (4, {"pattern": "star", "ranks": [0, 1, 4]}, "ranks 0 and 4 of star are both on n0"),
         (1, {}, "pingpong was asked for with 2 ranks, each on a node of its own, and it has 1 node"),
         (1, {"pattern": "chaos"}, "chaos is for 2 or more ranks, and it has 1 node"),
-        (4, {"layers": ["tcp"], "pattern": "allreduce"}, "allreduce is an operation of MPI: only layer mpi has it"),
+        (4, {"layers": ["tcp"], "pattern": "allreduce"}, "only layer mpi has operations of MPI"),
         (4, {"layers": ["memory"], "pattern": "ring"}, "memory has one rank alone"),
         (4, {"layers": ["mpi"], "pattern": "allreduce", "message_bytes": [4]}, "the smallest is 8 B"),
         (

@@ -56,10 +56,8 @@ def test_a_pattern_in_detail_tells_its_channels_parameters_and_why_a_layer_canno
     assert "n (n - 1) x flows among n ranks; the mean logical-channel throughput is the throughput over this" in text
     assert "flows = 1 (1 to 256): parallel connections" in text
     assert "layers     frame, ip, udp, tcp, rdma, mpi" in text
-    assert "not over   memory: one rank alone: there is nobody to exchange with" in text
-    assert "not over   memory, frame, ip, udp, tcp, rdma: an operation of MPI: only layer mpi has it" in listed(
-        "alltoall"
-    )
+    assert "not over   memory: memory has one rank alone: there is nobody to exchange with" in text
+    assert "not over   memory, frame, ip, udp, tcp, rdma: only layer mpi has operations of MPI" in listed("alltoall")
 
 
 def test_a_kernel_in_detail_may_run_alone_and_takes_any_path_as_its_program():

@@ -57,6 +57,19 @@ def test_each_figure_names_its_condition_and_its_source():
 def test_the_crossover_of_fast_ethernet_and_atm_is_at_16_kib():
     (crossover,) = published_figures(quantity=PublishedQuantity.CROSSOVER)
     assert (crossover.value, crossover.unit, crossover.layer) == (16384, "B", Layer.TCP)
+    assert crossover.between == ("fast-ethernet", "atm-oc3")
+
+
+def test_a_study_is_named_by_its_authors_and_its_year():
+    names = [study.name for study in studies()]
+    assert "Salamon and Mink, 1999" in names
+    assert "Abramov and others, 2002" in names
+    assert "Xu, 2024" in names
+
+
+def test_a_condition_says_which_end_of_a_range_a_figure_is():
+    found = published_figures("fast-ethernet", Layer.FRAME, PublishedQuantity.SWITCH_ADDED_LATENCY)
+    assert [one.condition_words.rpartition(", ")[2] for one in found] == ["lowest", "highest"]
 
 
 def test_every_number_is_the_one_in_the_facts_that_were_read_from_the_studies():

@@ -149,7 +149,7 @@ def judge_rates(
             severity=FindingSeverity.WARNING,
             fabric=fabric.name,
             subject="groups",
-            found=f"that {stream.groups_words.removesuffix('.').lower()}",
+            found=f"that {stream.groups_words}",
             needed="to be known: comparisons of few nodes depend on which these are",
             action="if that is not how the switches are cabled, look at the links between them",
         )

@@ -127,7 +127,7 @@ def map_verdict(maps: Sequence[NetworkMap]) -> str:
     if not any(one.is_judged for one in maps):
         return maps[0].unjudged_words if maps else ""
     unnamed = [f"{map_words(one)}: {one.unnamed_words}" for one in maps if one.unnamed_words]
-    groups = [f"{map_words(one)}: {one.groups_words}" for one in maps if one.groups_words]
+    groups = [f"{map_words(one)}: {one.groups_words}." for one in maps if one.groups_words]
     if not causes:
         nobody = [f"{map_words(one)}: {one.nobody_words}" for one in maps if one.nobody_words]
         return " ".join([*(unnamed or ["No node, pair or direction was found slow."]), *nobody, *groups])

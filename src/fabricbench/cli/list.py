@@ -153,10 +153,7 @@ def _layer_detail(layer: Layer) -> Iterator[str]:
     for pattern in Pattern:
         why = why_impossible(layer, pattern, {})
         if why is not None:
-            # One line for all operations: their reason differs in their own name alone.
-            reasons.setdefault(why.removeprefix(f"{pattern} is ").replace("an operation", "operations"), []).append(
-                pattern
-            )
+            reasons.setdefault(why, []).append(pattern)
     for why, patterns in reasons.items():
         yield entry("cannot", f"{', '.join(patterns)}: {why}")
     with_flows = why_impossible(layer, Pattern.INCAST, {"flows": 2})
@@ -187,7 +184,7 @@ def _reasons(pattern: Pattern, layers: Iterable[Layer], parameters: Parameters) 
     for layer in layers:
         why = why_impossible(layer, pattern, parameters)
         if why is not None:
-            reasons.setdefault(why.removeprefix(f"{layer} has ").removeprefix(f"{pattern} is "), []).append(layer)
+            reasons.setdefault(why, []).append(layer)
     return reasons.items()
 
 

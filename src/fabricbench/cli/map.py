@@ -138,7 +138,7 @@ def _verdict(maps: Sequence[NetworkMap], margin: float | None) -> list[str]:
         if not cleared:
             lines += [f"{_subject(one)}: {words}" for one in maps if (words := _within(one, margin))]
     lines += [f"{_subject(one)}: {one.nobody_words}" for one in maps if one.nobody_words]
-    lines += [f"{_subject(one)}: {one.groups_words}" for one in maps if one.groups_words]
+    lines += [f"{_subject(one)}: {one.groups_words}." for one in maps if one.groups_words]
     return lines + [f"{_subject(one)}: {words}" for one in maps for words in one.failed_words]
 
 

@@ -36,9 +36,9 @@ class PublishedQuantity(StrEnum):
 class PublishedFigure(Model):
     """A figure in SI units (`unit`: ns, bit/s, s, B, Mop/s, %) with `as_published` as the study writes it.
 
-    `fabric` is None for what no fabric takes part in. A range appears as two figures, its lowest and its highest. What of ours is
-    of the same kind is told as far as the study tells it: the `pattern` with the range of its sizes, a load by its name and its
-    ranks, one a node.
+    `fabric` is None for what no fabric takes part in, and for a crossover, which is `between` two. A range appears as two figures,
+    for its lowest and its highest `end`. What of ours is of the same kind is told as far as the study tells it: the `pattern` with
+    the range of its sizes, a load by its name and its ranks, one a node.
     """
 
     study: str
@@ -50,10 +50,19 @@ class PublishedFigure(Model):
     as_published: str
     condition: str
     citation: str
+    study_name: str
+    year: int
+    end: str = ""
+    between: tuple[str, ...] = ()
     pattern: Pattern | None = None
     message_bytes: tuple[int, int] | None = None
     load: str | None = None
     ranks: int | None = None
+
+    @property
+    def condition_words(self) -> str:
+        """`TCP stream, highest`."""
+        return ", ".join(filter(None, (self.condition, self.end)))
 
 
 class FigureSource(NamedTuple):
@@ -70,6 +79,8 @@ class FigureSource(NamedTuple):
     message_bytes: tuple[int, int] | None = None
     load: str | None = None
     ranks: int | None = None
+    end: str = ""
+    between: tuple[str, ...] = ()
 
 
 UNITS = {
@@ -114,6 +125,10 @@ def _figure(source: FigureSource) -> PublishedFigure:
         as_published=f"{number} {source.unit}",
         condition=source.condition,
         citation=origin.citation,
+        study_name=origin.name,
+        year=origin.year,
+        end=source.end,
+        between=source.between,
         pattern=source.pattern,
         message_bytes=source.message_bytes,
         load=source.load,
@@ -158,17 +173,19 @@ def _salamon_mink() -> Iterator[FigureSource]:
         yield FigureSource(
             key, (*path, "line_rate_Mbit_s"), "Mbit/s", fabric, None, PublishedQuantity.LINE_RATE, "one link"
         )
-        stream, on = (*path, "tcp_stream_Mbit_s"), "TCP stream, highest"
-        yield FigureSource(key, stream, "Mbit/s", fabric, Layer.TCP, PublishedQuantity.THROUGHPUT, on, Pattern.STREAM)
+        stream, on, is_stream = (*path, "tcp_stream_Mbit_s"), "TCP stream", Pattern.STREAM
+        quantity = PublishedQuantity.THROUGHPUT
+        yield FigureSource(key, stream, "Mbit/s", fabric, Layer.TCP, quantity, on, is_stream, end="highest")
     for cpu in study(key).fact("memory_copy_MB_s"):
         on = f"memory copy, {cpu} MHz"
         yield FigureSource(key, ("memory_copy_MB_s", cpu), "MB/s", None, Layer.MEMORY, PublishedQuantity.THROUGHPUT, on)
     on = f"TCP ping-pong throughput: {FE} is faster below, {ATM} above"
-    yield FigureSource(key, ("crossover", "bytes"), "B", None, Layer.TCP, PublishedQuantity.CROSSOVER, on)
+    where: tuple[str | int, ...] = ("crossover", "bytes")
+    yield FigureSource(key, where, "B", None, Layer.TCP, PublishedQuantity.CROSSOVER, on, between=(FE, ATM))
     for end, word in (("min", "lowest"), ("max", "highest")):
-        on = f"packets of various sizes, against a crossover cable, {word}"
+        on = "packets of various sizes, against a crossover cable"
         added = ("ethernet_switch_added_latency_us", end)
-        yield FigureSource(key, added, "us", FE, Layer.FRAME, PublishedQuantity.SWITCH_ADDED_LATENCY, on)
+        yield FigureSource(key, added, "us", FE, Layer.FRAME, PublishedQuantity.SWITCH_ADDED_LATENCY, on, end=word)
     for fabric, name in ((ATM, OA_ON_ATM), (FE, OA_ON_ETHERNET)):
         where = ("applications", "optical-absorption", "time_s", name)
         yield FigureSource(
@@ -178,14 +195,10 @@ def _salamon_mink() -> Iterator[FigureSource]:
 
 def _pisarczyk() -> Iterator[FigureSource]:
     key = "pisarczyk-2006"
+    driver = ("results", "bcm5700_default_max_Mbit_s")
+    on = "bcm5700 driver with its defaults"
+    yield FigureSource(key, driver, "Mbit/s", GIGABIT, None, PublishedQuantity.THROUGHPUT, on, end="highest")
     for name, unit, layer, quantity, condition in (
-        (
-            "bcm5700_default_max_Mbit_s",
-            "Mbit/s",
-            None,
-            PublishedQuantity.THROUGHPUT,
-            "bcm5700 driver with its defaults, highest",
-        ),
         ("transmitter_latency_streaming_us", "us", None, PublishedQuantity.LATENCY, "transmitter's share, streaming"),
         ("mpi_message_us", "us", Layer.MPI, PublishedQuantity.LATENCY, "one MPI message, crossover cable"),
         (
@@ -211,9 +224,8 @@ def _abramov() -> Iterator[FigureSource]:
     for test in study(key).fact("mpi_over_sci", "bandwidth_MB_s"):
         where: tuple[str | int, ...] = ("mpi_over_sci", "bandwidth_MB_s", test)
         pattern = SCI_PATTERNS[test]
-        yield FigureSource(
-            key, where, "MB/s", SCI, Layer.MPI, PublishedQuantity.THROUGHPUT, f"MPI {test}, highest", pattern
-        )
+        quantity = PublishedQuantity.THROUGHPUT
+        yield FigureSource(key, where, "MB/s", SCI, Layer.MPI, quantity, f"MPI {test}", pattern, end="highest")
         for end, word in enumerate(("lowest", "highest")):
             on = f"MPI {test}, 0 to 32 bytes, {word} over the nodes tried"
             where = ("mpi_over_sci", "latency_us_0_to_32_bytes", test, end)
@@ -234,5 +246,5 @@ def _xu() -> Iterator[FigureSource]:
         (INFINIBAND, ROCE, "QE_IB_ahead_percent", "Quantum ESPRESSO, ausurf"),
     ):
         for end, word in enumerate(("lowest", "highest")):
-            on = f"{load}, ahead of {other}, {word}"
-            yield FigureSource(key, ("results", name, end), "%", fabric, Layer.MPI, PublishedQuantity.AHEAD, on)
+            on, of = f"{load}, ahead of {other}", ("results", name, end)
+            yield FigureSource(key, of, "%", fabric, Layer.MPI, PublishedQuantity.AHEAD, on, end=word)

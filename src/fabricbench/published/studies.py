@@ -11,11 +11,12 @@ from fabricbench.model import Model
 
 
 class Study(Model):
-    """One publication; `facts` is its entry in `studies.json`, with the units in the keys."""
+    """One publication; `facts` is what `studies.json` has of it but for the surnames, with the units in the keys."""
 
     key: str
     title: str
     author: str
+    surnames: tuple[str, ...]
     year: int
     facts: dict[str, Any]
 
@@ -23,6 +24,12 @@ class Study(Model):
     def citation(self) -> str:
         """Author, title and year, as a report names its source."""
         return f"{self.author}: {self.title}, {self.year}"
+
+    @property
+    def name(self) -> str:
+        """`Salamon and Mink, 1999`: how a sentence or a plot names it."""
+        whose = " and ".join(self.surnames) if len(self.surnames) < 3 else f"{self.surnames[0]} and others"
+        return f"{whose}, {self.year}"
 
     def fact(self, *path: str | int) -> Any:
         """Return the value at `path` in the facts; KeyError or IndexError if there is none."""
@@ -37,7 +44,14 @@ def studies() -> tuple[Study, ...]:
     """Return the studies, oldest first."""
     text = files("fabricbench.published").joinpath("studies.json").read_text(encoding="utf-8")
     found = [
-        Study(key=key, title=entry["title"], author=entry["author"], year=entry["year"], facts=entry)
+        Study(
+            key=key,
+            title=entry["title"],
+            author=entry["author"],
+            surnames=entry["surnames"],
+            year=entry["year"],
+            facts={name: fact for name, fact in entry.items() if name != "surnames"},
+        )
         for key, entry in json.loads(text)["studies"].items()
     ]
     return tuple(sorted(found, key=lambda study: (study.year, study.key)))

@@ -177,12 +177,20 @@ class FarmRecord:
     @property
     def jobs_done(self) -> str:
         """`198 of 200 (not 5, 17)`."""
-        jobs = self.header.jobs if self.header is not None else 0
         done = {one.job for one in self.done}
-        missing = [str(job) for job in range(jobs) if job not in done]
+        missing = [str(job) for job in range(self._jobs) if job not in done]
         named = ", ".join(missing[:MOST_NAMED])
         more = f", ... {_mark(' '.join(missing))}" if len(missing) > MOST_NAMED else ""
-        return f"{len(done)} of {jobs}" + (f" (not {named}{more})" if missing else "")
+        return self.number_done + (f" (not {named}{more})" if missing else "")
+
+    @property
+    def number_done(self) -> str:
+        """`198 of 200`."""
+        return f"{len({one.job for one in self.done})} of {self._jobs}"
+
+    @property
+    def _jobs(self) -> int:
+        return self.header.jobs if self.header is not None else 0
 
     @property
     def reasons(self) -> list[tuple[str, int]]:
@@ -264,7 +272,7 @@ def parse_farm_record(lines: Iterable[bytes]) -> FarmRecord:
     if record.header is None:
         record.damage.insert(0, Damage(line=1, reason="the record has no header"))
     elif record.footer is None:
-        reason = f"the farm was cut short: {record.jobs_done.partition(' (')[0]} jobs were done"
+        reason = f"the farm was cut short: {record.number_done} jobs were done"
         record.damage.insert(0, Damage(line=number, reason=reason))
     else:
         record.damage += [Damage(line=number, reason=reason) for reason in _contradictions(record)]

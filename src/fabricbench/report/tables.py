@@ -325,7 +325,7 @@ def published_table(findings: Findings, figures: Sequence[PublishedFigure]) -> T
             figure.layer.value if figure.layer else NOTHING,
             figure.quantity.value.replace("_", " "),
             figure.as_published.replace(" us", " µs"),
-            figure.condition,
+            figure.condition_words,
             "; ".join((figure.citation, *(f"{fabric} is built from it" for fabric in built_from(findings, figure)))),
         )
         for figure in figures

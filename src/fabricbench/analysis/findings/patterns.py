@@ -339,12 +339,12 @@ class NetworkMap(Model):
 
     @property
     def groups_words(self) -> str:
-        """The groups of hosts in a sentence; nothing where there are none."""
+        """The groups of hosts, in a sentence without its capital and its stop; nothing where there are none."""
         if not self.groups or self.crossing is None:
             return ""
         groups = " | ".join(", ".join(group) for group in self.groups)
         by = f"{slowness_words(abs(self.crossing))} {'slower' if self.crossing >= 0 else 'faster'}"
-        return f"By their pairs the nodes are in {len(self.groups)} groups ({groups}); pairs across are {by} than pairs within."
+        return f"by their pairs the nodes are in {len(self.groups)} groups ({groups}); pairs across are {by} than pairs within"
 
 
 WORST_TOLD = 4

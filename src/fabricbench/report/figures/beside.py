@@ -24,7 +24,6 @@ from fabricbench.analysis.findings.plot import (
 from fabricbench.model import Pattern
 from fabricbench.patterns import PATTERNS
 from fabricbench.published.figures import PublishedFigure, PublishedQuantity, published_figures
-from fabricbench.report.figures.published import study_name
 
 QUANTITIES = {
     PlotY.THROUGHPUT: PublishedQuantity.THROUGHPUT,
@@ -89,8 +88,8 @@ def beside_note(found: Sequence[Beside]) -> str:
     for one in found:
         figure = one.figure
         of_load = f"{figure.load} {figure.as_published} on {figure.fabric}"
-        what = of_load if figure.load is not None else f"{figure.as_published}, {figure.condition}"
-        studies.setdefault(study_name(figure), {})[what] = None
+        what = of_load if figure.load is not None else f"{figure.as_published}, {figure.condition_words}"
+        studies.setdefault(figure.study_name, {})[what] = None
     told = []
     for name, conditions in studies.items():
         more = f"; {len(conditions) - MOST_CONDITIONS} more in the data" if len(conditions) > MOST_CONDITIONS else ""

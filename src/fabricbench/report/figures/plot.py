@@ -428,7 +428,7 @@ class _Drawing:
         row: dict[str, Any] = {
             "series": "; ".join(self.names[index] for index in one.series),
             "value": figure.value,
-            "source": f"{figure.as_published}: {figure.condition}; {figure.citation}",
+            "source": f"{figure.as_published}: {figure.condition_words}; {figure.citation}",
         }
         if one.x is not None:
             return row | {field_of(self.plot.x): self._place(one.x)}

@@ -79,11 +79,11 @@ def _readings(findings: Findings, studies: Sequence[PublishedFigure]) -> Iterabl
             if (figure.fabric, figure.layer) == (step.fabric, step.layer) and step.throughput is not None:
                 here = format_bit_s(step.throughput.value, VALUE_DIGITS)
                 origin = ", which it is built from" if built_from(findings, figure) else ""
-                yield f"{step.fabric} over {step.layer}: {here} here, {figure.as_published} in {study_name(figure)}{origin}."
+                yield f"{step.fabric} over {step.layer}: {here} here, {figure.as_published} in {figure.study_name}{origin}."
     for figure in published_figures(quantity=PublishedQuantity.CROSSOVER):
-        names = [name for name in fabric_names(findings) if name in figure.condition]
+        names = [name for name in fabric_names(findings) if name in figure.between]
         if len(names) == 2:
-            there = f"Crossover at {size_words(figure.value)} in {study_name(figure)} ({figure.condition})"
+            there = f"Crossover at {size_words(figure.value)} in {figure.study_name} ({figure.condition_words})"
             built = [f"; {fabric} is built from it: no agreement" for fabric in built_from(findings, figure)]
             yield f"{there}; {_crossover_here(findings, names)}{''.join(built)}."
 
@@ -95,14 +95,6 @@ def _crossover_here(findings: Findings, names: Sequence[str]) -> str:
         if {one.fabric_a, one.fabric_b} == set(names) and one.layer is Layer.TCP
     ]
     return f"here: {', '.join(found)}" if found else "here none over tcp is sure"
-
-
-def study_name(figure: PublishedFigure) -> str:
-    """Return `Salamon and Mink, 1999` from the citation."""
-    authors, _, rest = figure.citation.partition(": ")
-    surnames = [author.split(" ")[-1] for author in authors.split(", ")]
-    whose = " and ".join(surnames) if len(surnames) < 3 else f"{surnames[0]} and others"
-    return f"{whose}, {rest.rsplit(', ', 1)[-1]}"
 
 
 def _measured_rows(findings: Findings, step: LadderStep) -> list[dict[str, Any]]:
@@ -123,9 +115,8 @@ def _measured_rows(findings: Findings, step: LadderStep) -> list[dict[str, Any]]
 
 
 def _study_row(figure: PublishedFigure) -> dict[str, Any]:
-    year = figure.citation.rsplit(", ", 1)[-1]
     return {
-        "label": f"{figure.fabric}, {figure.condition.removesuffix(', highest').split(',')[0]}, {year}",
+        "label": f"{figure.fabric}, {figure.condition}, {figure.year}",
         "fabric": figure.fabric or "",
         "study": figure.study,
         "value": figure.value,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-MUTANTS, PARTS = 24, 2
+MUTANTS, PARTS = 12, 2
 """In parts, so that several processors share them; the benchmark makes ten thousand."""
 
 

@@ -72,10 +72,9 @@ test-units: all
 test-sanitized: all
 	tools/test-native --sanitized
 
-# Three tests share two processors, since many wait; what starts a testbed shares the machine with one more. What failed beside
-# others where programs of MPI run is run once more by itself: it may have been late. What is timed has the machine to itself.
+# Where no MPI program runs, three tests share two processors, since many wait. What starts a testbed shares the machine with one more
+# test, and what failed beside another is run once more by itself: it may have been late. What is timed has the machine to itself.
 # A tour is a run of each kind.
-OF_MPI := (mpi or slow) and not (lab or cluster or matrix or alone or tour)
 OF_TESTBEDS := (lab or cluster or matrix) and not (alone or tour)
 THREE_ON_TWO := $(shell n=$$(( ($$(nproc) * 3 + 1) / 2 )); echo $$(( n < 6 ? n : 6 )))
 
@@ -84,7 +83,7 @@ test-python: all
 	$(BIN)/pytest -m tour
 
 test-rest: all
-	$(BIN)/pytest -n $(THREE_ON_TWO) -m "$(OF_MPI)" || $(BIN)/pytest --last-failed -m "$(OF_MPI)"
+	$(BIN)/pytest -n auto --maxprocesses 4 -m "(mpi or slow) and not (lab or cluster or matrix or alone or tour)"
 	$(BIN)/pytest -n 2 --dist loadfile -m "$(OF_TESTBEDS)" || $(BIN)/pytest --last-failed -m "$(OF_TESTBEDS)"
 	$(BIN)/pytest -m "alone and not tour"
 

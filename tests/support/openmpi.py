@@ -23,7 +23,7 @@ HOME = REPOSITORY / "build" / "openmpi"
 INSTALL_SECONDS, BUILD_SECONDS = 240, 600
 NAME = "openmpi"
 
-CLANG = next((one for version in range(22, 15, -1) if (one := shutil.which(f"clang++-{version}"))), None)
+CLANG = shutil.which("clang++-19")
 ENOUGH_FOR_TESTS = (
     *(("-D", f"CMAKE_CXX_COMPILER={CLANG}") if CLANG else ()),
     *("-D", "CMAKE_BUILD_TYPE=Debug"),

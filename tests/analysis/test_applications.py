@@ -431,6 +431,7 @@ def test_a_gate_tells_of_another_result_or_build_and_judges_as_before(tmp_path: 
     assert (report.redefined, report.changed) == ((), ("lu: energy 1 became 2",))
 
 
+@pytest.mark.slow
 def test_a_gate_passes_no_application_of_which_a_file_that_the_command_names_is_another(tmp_path: Path):
     old = application_run(tmp_path / "a", fixed={"file in.dat sha256": "11", "file gone sha256": "3"})
     new = application_run(tmp_path / "b", fixed={"file in.dat sha256": "22", "program sha256": "4"}, of_it=2.0)

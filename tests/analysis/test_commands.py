@@ -6,6 +6,7 @@ import csv
 import json
 import re
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,9 @@ from fabricbench.analysis.findings import Comparison
 from fabricbench.model import Metric
 from fabricbench.pattern_facts import USUAL_LAYERS
 from support.calling import Call
-from support.synthetic_run import Noise
+from support.synthetic_run import Noise, ladder_cells
 
-from .conftest import MakeRun, twin_cells, twin_testbed, two
+from .conftest import MakeRun, scaled, twin_cells, twin_testbed, two
 
 
 def test_compare_writes_one_json_object_for_each_cell_and_curve(make_run: MakeRun, fabricbench: Call):
@@ -68,6 +69,22 @@ def test_compare_markdown_has_a_table_for_each_layer(make_run: MakeRun, fabricbe
     assert out.startswith("# one or other?")
     assert out.count("### ") == len(USUAL_LAYERS)
     assert "one faster" in out
+
+
+def run_together(markdown: str) -> list[str]:
+    """Return the lines that Markdown takes for one with the line above: neither items nor rows of a table."""
+    return [
+        line for above, line in pairwise(markdown.splitlines()) if above and line and not line.startswith(("- ", "|"))
+    ]
+
+
+def test_sentences_in_markdown_stay_apart(make_run: MakeRun, fabricbench: Call):
+    old, worse = make_run(two(1.1), "old").path, make_run(two(1.4), "worse", seed=2).path
+    of_one = make_run(scaled(ladder_cells({"slow": 100e6}, samples=80), {"one": lambda _: 1.0}), "alone").path
+    for words in (("compare", old), ("compare", of_one), ("check", "--baseline", old, worse), ("selfcheck", old)):
+        _, out, err = fabricbench(*words, "--format", "markdown")
+        assert "\n- " in out, err
+        assert not run_together(out), words
 
 
 @pytest.mark.slow
@@ -213,6 +230,7 @@ def test_every_command_has_an_example_in_its_help(fabricbench: Call):
         assert "Example" in out
 
 
+@pytest.mark.slow
 def test_the_gate_and_the_selfcheck_say_of_numbers_what_they_are(make_run: MakeRun, fabricbench: Call):
     old, new = make_run(two(1.0), "old", blocks=8).path, make_run(two(1.0), "new", seed=2, blocks=8).path
     mark = "emulated: one, other (the lab's switches, not hardware)"

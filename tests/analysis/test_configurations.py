@@ -164,6 +164,7 @@ def test_three_runs_of_each_rank_configurations_in_one_family(write: Write):
     assert "3 configurations of 3 runs each" in found.headline.conditions
 
 
+@pytest.mark.slow
 def test_memory_is_a_control_of_the_same_machines_alone(write: Write):
     """Memory that is slower on other machines says nothing against a comparison; on the same ones they have changed."""
     slower = (("A", 1.0), ("B", 1.5), ("C", 2.0))

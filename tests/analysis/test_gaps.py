@@ -84,6 +84,7 @@ def test_a_launch_that_takes_long_is_no_gap_before_the_one_that_follows_it_at_on
     assert wide(find_gaps(longer(run, [first], HOUR).launches)) == []
 
 
+@pytest.mark.slow
 def test_what_lies_between_two_fabrics_of_many_is_no_gap_but_a_launch_that_was_retried_is_one(tmp_path: Path):
     run = write_system(tmp_path / "run", {f"f{number}": 1.0 + number / 10 for number in range(12)}, seed=12, blocks=6)
     assert gap_warnings(run) == [], "a block's twelve launches of 20 s each stand in a drawn order"

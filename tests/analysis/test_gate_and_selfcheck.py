@@ -102,6 +102,7 @@ def test_the_gate_spends_half_of_its_error_on_alarms_and_no_more(make_run: MakeR
     assert any(is_regressed for _, is_regressed in told)
 
 
+@pytest.mark.slow
 def test_splits_of_one_fabric_give_few_wrong_verdicts(make_run: MakeRun):
     found = analyse_selfcheck(make_run(two(1.3), blocks=12, noise=Noise(launch=0.02, sample=0.02)))
     assert [(one.way, one.fabric, one.trials) for one in found.results] == [
@@ -135,6 +136,7 @@ def test_a_twin_that_is_slower_fails_though_exchanging_sides_hides_it(make_run: 
     assert all(not one.named for one in found.plain[1:])
 
 
+@pytest.mark.slow
 def test_a_fabric_that_drifts_is_told_by_its_halves_and_by_its_trend(make_run: MakeRun):
     cells = [replace(cell, drift=0.10) for cell in two(1.0)]
     found = analyse_selfcheck(make_run(cells, blocks=12))

@@ -255,6 +255,7 @@ def test_the_study_of_2000_stands_beside_the_same_fabrics(findings: Findings):
     assert len(npb_study_table(findings).rows) == 7
 
 
+@pytest.mark.slow
 def test_every_format_and_figure_shows_kernels(findings: Findings):
     assert {"workload-ratios", "kernel-split", "speed-up"} <= set(present(findings))
     for name in ("html", "markdown", "text", "json"):

@@ -28,6 +28,7 @@ from support.synthetic_run import Noise, SyntheticCell, ladder_cells
 from .conftest import NETWORK, MakeRun, scaled, two
 
 
+@pytest.mark.slow
 def test_the_values_of_launches_are_those_of_the_store(make_run: MakeRun):
     run = make_run(two(1.1))
     stored = run.launch_quantiles()

@@ -125,6 +125,7 @@ def test_a_coefficient_is_the_difference_over_the_baseline(run: Run):
     assert turned.traits == {"fabric": "slow"}
 
 
+@pytest.mark.slow
 def test_seconds_and_gains_of_loads_over_ranks(loads: Run):
     slow, fast = plot(loads, PlotY.SECONDS, "ranks", load="CG.W").series
     assert values(slow) == pytest.approx(

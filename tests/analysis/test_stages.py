@@ -200,6 +200,7 @@ def test_a_difference_between_fabrics_is_placed_where_it_is(tmp_path: Path):
     assert findings.headline.where == sentence
 
 
+@pytest.mark.slow
 def test_where_fabrics_differ_stands_on_the_first_screen_of_every_format(tmp_path: Path):
     findings = run_of(tmp_path, fast=Stamped(WAY, WAY, apart_ns=0), slow=Stamped(SLOWER, SLOWER, apart_ns=0))
     clear = "the stage that differs most is wire"

@@ -84,6 +84,7 @@ def test_unlike_runs_are_not_set_beside_each_other(nights: Path, fabricbench: Ca
     assert any(reason.startswith("a copy of ") for reason in reasons.values())
 
 
+@pytest.mark.slow
 def test_the_trend_is_shown_in_words_tables_and_a_page(nights: Path, fabricbench: Call, tmp_path: Path):
     code, out, _ = fabricbench("trend", nights, "--campaign", "synthetic", "--test", "tcp ping-pong*64 B")
     assert code == 0
@@ -104,6 +105,7 @@ def test_the_trend_is_shown_in_words_tables_and_a_page(nights: Path, fabricbench
     assert (code, out.splitlines()[1].startswith("* tcp ping-pong")) == (0, True)
 
 
+@pytest.mark.slow
 def test_a_report_shows_how_its_tests_went_up_to_its_run(nights: Path, fabricbench: Call):
     code, out, _ = fabricbench("report", nights / "n12", "--history", nights, "--format", "json", "-o", "-")
     assert code == 0

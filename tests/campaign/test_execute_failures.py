@@ -103,6 +103,7 @@ def test_a_hung_launch_is_ended_at_its_limit_with_its_log(setting: Setting):
     assert len(set(setting.entries(JournalEvent.FINISHED))) == 5
 
 
+@pytest.mark.slow
 def test_a_launch_whose_record_still_grows_at_its_limit_is_not_hung(setting: Setting):
     setting.launcher.behave(setting.ids[0], "slow")  # 0.6 s a cell
     setting.run(limit_seconds=2.0)
@@ -278,6 +279,7 @@ def test_a_launch_that_died_after_its_record_counts_in_run_and_resume_and_says_b
     assert outcomes(setting)[setting.ids[1]] is LaunchOutcome.DIED_AFTER_RECORD
 
 
+@pytest.mark.slow
 def test_a_launch_that_hung_after_its_record_counts(setting: Setting):
     setting.launcher.behave(setting.ids[0], "hangs at the end")
     setting.run(limit_seconds=2.0)

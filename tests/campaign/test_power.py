@@ -191,6 +191,7 @@ def run_with_noise(directory: Path, *, launch: float, sample: float, blocks: int
     return write_synthetic_run(directory, cells=cells, blocks=blocks, noise=SampleNoise(launch, sample))
 
 
+@pytest.mark.slow
 def test_the_noise_of_a_run_is_that_which_made_its_samples(tmp_path: Path):
     found = read_noise(run_with_noise(tmp_path / "run", launch=0.03, sample=0.1))
     assert set(found.scatter) == {(Layer.TCP, CellKind.SMALL), (Layer.MPI, CellKind.RATE)}

@@ -87,6 +87,7 @@ def test_what_an_earlier_attempt_left_is_kept_aside_each_under_its_number(tmp_pa
     assert kept == {"attempt-1": "one", "attempt-2": "two"}
 
 
+@pytest.mark.slow
 def test_a_run_that_could_not_begin_leaves_nothing_and_can_be_started_again(tmp_path: Path, testbed: Testbed):
     nowhere = testbed.fabrics[0].model_copy(update={"interface": "nowhere0"})
     here = testbed.model_copy(update={"launcher": LauncherKind.LOCAL, "lab": None, "fabrics": (nowhere,)})

@@ -23,6 +23,7 @@ from support.stamps import Stamped
 from support.synthetic_run import WAY, Noise, SyntheticCell, write_synthetic_run
 
 
+@pytest.mark.slow
 def test_slow_sizes_and_a_jump_are_named_with_what_lies_there(tmp_path: Path):
     findings = odd_findings(tmp_path / "run")
     found = {(one.key.layer, one.kind): one for one in rows_of(findings, anomalies.NAME, CurveAnomaly)}

@@ -62,6 +62,7 @@ def test_what_it_found_stands_under_its_name(example: ModuleType, findings: Find
     assert table["fabric"].to_list() == ["slow", "fast"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["html", "markdown", "text"])
 def test_forms_for_people_have_its_title_its_line_and_its_table(name: str, findings: Findings):
     body = rendered(name, findings)

@@ -64,6 +64,7 @@ def test_a_launch_that_went_on_all_the_time_stood_nowhere(tmp_path: Path):
     assert watched(tmp_path, "sleep 1.5", limit_seconds=20).standstills == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [("sleep", "300.25"), ("sleep", "300.5"), ("/bin/sh", "-c", RANKS)])
 def test_a_process_of_the_launch_that_was_stopped_is_seen_wherever_it_is(tmp_path: Path, words: tuple[str, ...]):
     """A rank, one in a session of its own, the starter."""
@@ -77,6 +78,7 @@ def test_a_process_of_the_launch_that_was_stopped_is_seen_wherever_it_is(tmp_pat
     assert "stood still for" in str(found)
 
 
+@pytest.mark.slow
 def test_one_that_is_still_stopped_when_the_launch_is_ended_is_seen_as_well(tmp_path: Path):
     thread = stopped_while(lambda: of_launch(tmp_path, "sleep", "300.25"), 6.0)
     [found] = watched(tmp_path, RANKS).standstills

@@ -87,6 +87,7 @@ def growing(started: Started, most_seconds: float) -> Growth:
     return Growth((started.directory / "record",), silent_seconds=1.5, most_seconds=most_seconds)
 
 
+@pytest.mark.slow
 def test_a_command_whose_record_grows_goes_on_beyond_its_limit_and_is_ended_once_it_is_silent(started: Started):
     write = "for i in 1 2 3 4 5; do echo $i >> record; sleep 0.4; done"
     outcome = run_watched(started.command(write), limit_seconds=0.6, growth=growing(started, 30.0))

@@ -51,6 +51,7 @@ def replaced_samples(run: Path, rows: int) -> None:
     (launch / "launch.json").write_text(json.dumps(told))
 
 
+@pytest.mark.slow
 def test_a_small_file_of_rows_without_end_is_refused_unread(run: Path):
     replaced_samples(run, 120_000_000)
     began = time.process_time()

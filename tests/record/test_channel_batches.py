@@ -45,6 +45,7 @@ def test_each_channel_is_whole_in_one_batch(run: Run, monkeypatch: pytest.Monkey
     assert sum(batch.height for batch in batches) == whole.height
 
 
+@pytest.mark.slow
 def test_a_map_is_the_same_however_much_of_it_is_read_at_once(run: Run, monkeypatch: pytest.MonkeyPatch):
     whole = network_maps(run)
     assert whole

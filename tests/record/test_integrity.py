@@ -176,6 +176,7 @@ def test_without_hashes_a_file_that_cannot_be_what_was_measured_costs_its_launch
     assert f"{name} cannot be read" in damaged(run)["b01-a"]
 
 
+@pytest.mark.slow
 def test_without_hashes_damage_never_reaches_this_process(run: Run, capfd: pytest.CaptureFixture[str]):
     """Of these bits some make polars panic, which is told on stderr, and some are not noticed: nobody could."""
     forget_hashes(run.path / "launches/b01-a")
@@ -217,6 +218,7 @@ _serve()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_reader", [True, False])
 def test_where_no_file_can_be_decoded_none_is_called_damaged(
     has_reader: bool, run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -178,6 +178,7 @@ class Tree(HTMLParser):
         self.children.append(self._open.pop())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [small_findings, busy_findings])
 def test_elements_stand_only_where_html_allows_them(make: Callable[[], Findings]):
     text = page_of(make)
@@ -194,6 +195,7 @@ def test_elements_stand_only_where_html_allows_them(make: Callable[[], Findings]
             assert "th" in children, children
 
 
+@pytest.mark.slow
 def test_without_a_script_the_first_panels_of_every_figure_are_there():
     text = page_of(three_fabric_findings)
     for figure in re.findall(r"<figure.*?</figure>", text, flags=re.DOTALL):

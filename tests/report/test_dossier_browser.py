@@ -111,6 +111,7 @@ def test_the_first_screen_is_one_screen_and_the_page_half_as_long_as_it_was(
     assert int(seen.attribute("tall")) <= 9_400  # of two fabrics, which had 19,000
 
 
+@pytest.mark.slow
 def test_no_doubt_is_torn_between_two_columns(browser: Browser, tmp_path: Path):
     page = page_of(busy_findings)
     lengthen = (
@@ -135,6 +136,7 @@ def framed(page: str, folder: Path, script: str) -> Path:
     return frame
 
 
+@pytest.mark.slow
 def test_on_a_telephone_the_effects_begin_high_up_and_end_within_little_more_than_a_screen(
     browser: Browser, tmp_path: Path
 ):
@@ -160,6 +162,7 @@ FOLLOWER = """
 """
 
 
+@pytest.mark.slow
 def test_a_link_opens_the_fold_it_leads_to_and_a_button_opens_all(browser: Browser, tmp_path: Path):
     seen = browser.open(written(page_of(small_findings), tmp_path, FOLLOWER), width=1280)
     assert seen.console == []

@@ -92,6 +92,7 @@ def formats_of(findings: Findings) -> dict[str, str]:
     }
 
 
+@pytest.mark.slow
 def test_every_format_shows_all_sizes_and_what_single_messages_cost(findings: Findings):
     for name, text in formats_of(findings).items():
         for title in (by_size.CHAPTER.title, pacing.CHAPTER.title):
@@ -212,6 +213,7 @@ def test_compare_writes_the_sizes_for_programs(findings: Findings):
     assert float(table[0]["ping_pong_throughput"]) == pytest.approx(rows[0]["ping_pong_throughput"]["value"], rel=1e-6)
 
 
+@pytest.mark.slow
 def test_loads_of_one_fabric_have_speed_up_and_efficiency(tmp_path: Path):
     findings = analyse([run_of_workloads(tmp_path / "run", fabrics="myrinet")])
     text = render_terminal(findings, 160, color=False)

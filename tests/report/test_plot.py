@@ -198,6 +198,7 @@ def test_nothing_published_stands_beside_what_is_of_another_kind(run: Run, y: Pl
     assert list(published_beside(plot(run, y, **where))) == []
 
 
+@pytest.mark.slow
 def test_published_kernels_stand_beside_the_same_class_on_as_many_ranks(class_a: Run, tmp_path: Path):
     bars = list(published_beside(plot(class_a, PlotY.SECONDS, "load", ranks="4")))
     assert {(one.figure.fabric, one.x): one.figure.value for one in bars} == {

@@ -40,6 +40,7 @@ def session(cluster: Cluster, notes: list[str] | None = None, sides: Sides = SID
     )
 
 
+@pytest.mark.slow
 def test_each_side_has_its_own_values_and_the_original_ones_of_what_it_does_not_mention(cluster: Cluster):
     before = cluster.state()
     with session(cluster) as settings:
@@ -99,6 +100,7 @@ def test_the_ledger_is_on_the_disk_before_anything_is_written(cluster: Cluster):
         assert entry.is_live
 
 
+@pytest.mark.slow
 def test_a_setting_that_is_not_taken_or_that_strays_is_told_with_its_node(cluster: Cluster):
     with session(cluster) as settings:
         assert settings is not None
@@ -127,6 +129,7 @@ def test_a_node_that_lacks_something_refuses_the_run_before_anything_is_written(
     assert not ledger.has_entries()
 
 
+@pytest.mark.slow
 def test_two_runs_do_not_vary_settings_on_one_node_at_a_time(cluster: Cluster):
     with session(cluster) as settings:
         assert settings is not None
@@ -225,6 +228,7 @@ def test_a_node_that_cannot_be_reached_keeps_its_entry_is_named_and_is_tried_aga
     assert fabricbench("testbed", "restore").stderr == "nothing is to be restored\n"
 
 
+@pytest.mark.slow
 def test_a_node_that_is_given_up_is_told_with_what_it_was(cluster: Cluster):
     leave_settings(cluster)
     (cluster.root / "b/down").touch()
@@ -242,6 +246,7 @@ def forget_that_they_may_last() -> None:
         ledger.write(path, entry.model_copy(update={"nodes": nodes}))
 
 
+@pytest.mark.slow
 def test_a_setting_of_the_users_own_is_kept_until_it_is_read_back_though_its_node_was_started_anew(cluster: Cluster):
     before = cluster.state()
     leave_settings(cluster)
@@ -349,6 +354,7 @@ def test_what_a_run_could_not_restore_itself_is_restored_though_its_process_goes
     assert cluster.state() == before
 
 
+@pytest.mark.slow
 def test_restoring_waits_for_an_agent_that_outlived_its_run_and_keeps_the_entry_where_it_does_not_end(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ):

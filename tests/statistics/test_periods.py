@@ -37,6 +37,7 @@ def test_a_grid_is_found_where_every_fourth_point_came_late():
         assert found.length == pytest.approx(0.75, abs=0.1)
 
 
+@pytest.mark.slow
 def test_points_at_random_are_seldom_found_on_a_grid():
     random = np.random.default_rng(3)
     found = [find_period(at_random(200, random), SHORTEST, LONGEST) for _ in range(400)]

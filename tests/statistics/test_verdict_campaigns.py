@@ -22,6 +22,7 @@ def test_twice_as_fast_is_clear_beside_one_slow_mode_and_equal_fabrics_are_not_t
     assert sum(one.is_wrong for one in equal) <= 4  # 58 % of them before orders were balanced
 
 
+@pytest.mark.slow
 def test_what_a_day_does_to_a_ratio_is_not_clear_and_twice_as_fast_on_both_days_is():
     random = np.random.default_rng(3)
     equal = [run_campaign(random, "2 days, 2 %", 12, 1.0) for _ in range(30)]

@@ -12,7 +12,15 @@ from ipaddress import IPv4Address, IPv4Interface
 import pytest
 
 from fabricbench.testbed import reaching
-from fabricbench.testbed.joining import ClockReading, Reachability, Reached, judge_clocks, judge_speeds, judge_way
+from fabricbench.testbed.joining import (
+    ClockReading,
+    Reachability,
+    Reached,
+    judge_clocks,
+    judge_members,
+    judge_speeds,
+    judge_way,
+)
 from fabricbench.testbed.model import Fabric, LauncherKind, Node, Testbed
 from fabricbench.testbed.node_facts import NodeFacts, NodeInterface
 from fabricbench.testbed.preflight_result import Finding, FindingSeverity
@@ -35,6 +43,15 @@ def nodes_named(*names: str) -> Testbed:
     return Testbed(
         name="t", launcher=LauncherKind.SSH, nodes=tuple(Node(name=name) for name in names), fabrics=(FABRIC,)
     )
+
+
+def test_a_fabric_of_one_node_has_no_pairs():
+    bed = nodes_named("n1", "n2")
+    alone = bed.model_copy(update={"fabrics": (FABRIC, FABRIC.model_copy(update={"name": "slow", "nodes": ("n2",)}))})
+    assert list(judge_members(bed)) == []
+    assert [(one.fabric, one.found, one.severity) for one in judge_members(alone)] == [
+        ("slow", "n2 alone", FindingSeverity.ERROR)
+    ]
 
 
 def test_an_interface_that_agreed_on_half_the_rate_is_named_and_of_what_no_driver_tells_nothing_is_said():

@@ -25,7 +25,15 @@ from fabricbench.launch.asking import MOST_IN_FLIGHT, AskingLimits, CommandAnswe
 from fabricbench.launch.launcher import Launcher
 from fabricbench.model import Layer, Pattern
 from fabricbench.testbed import reaching
-from fabricbench.testbed.joining import ClockReading, Reachability, Reached, judge_clocks, judge_speeds, judge_way
+from fabricbench.testbed.joining import (
+    ClockReading,
+    Reachability,
+    Reached,
+    judge_clocks,
+    judge_members,
+    judge_speeds,
+    judge_way,
+)
 from fabricbench.testbed.model import Fabric, Testbed
 from fabricbench.testbed.preflight_result import PAIR, Finding, FindingSeverity, Preflight, Silent
 from fabricbench.testbed.wire import IP_HEADER_BYTES, UDP_HEADER_BYTES
@@ -81,6 +89,7 @@ def look_at_testbed(place: Standing, notify: Notify) -> Looked:
         one.model_copy(update={"severity": FindingSeverity.ERROR}) if one.subject == "mpi" else one
         for one in preflight.findings
     ]
+    findings += judge_members(testbed)
     findings += judge_speeds(testbed, facts)
     findings += judge_clocks(facts, clocks)
     looked = Looked(testbed, preflight, tuple(findings), answers, clocks)

@@ -7,7 +7,7 @@ from math import log1p
 from fabricbench.analysis.findings import BASIC_PATTERNS, CellKey, Replication
 from fabricbench.analysis.gate import GateCell, GateReport, GateVerdict
 from fabricbench.analysis.wording import percent
-from fabricbench.cli.output import OutputFormat, as_json, bounded_text, value_text
+from fabricbench.cli.output import OutputFormat, as_json, bounded_text, prose, value_text
 from fabricbench.errors import GateFailed, Inconclusive
 from fabricbench.quantity import count, format_bytes
 from fabricbench.record.provenance import mark_words, origin_column, unproven_words
@@ -47,6 +47,8 @@ def render(report: GateReport, form: OutputFormat) -> str:
     missing += [f"not judged, as the baseline lacks it: {what}" for what in report.unjudged]
     changed = [f"changed between the two: {what}" for what in report.changed]
     said = [*mark_words(report.marks), *unproven_words(report.unproven), *decides(report), *limits(report)]
+    if form is OutputFormat.MARKDOWN:
+        return f"{text}\n\n{prose([*missing, *changed, *said], form)}"
     return "\n".join([text, *missing, *changed, "", *said])
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from fabricbench.analysis.findings import BASIC_PATTERNS, Comparison, Findings, Interval, Verdict
 from fabricbench.chapters import by_size, pacing
-from fabricbench.cli.output import OutputFormat, as_json, wrapped
+from fabricbench.cli.output import OutputFormat, as_json, prose, wrapped
 from fabricbench.model import Layer, Metric, Pattern
 from fabricbench.quantity import format_bytes
 from fabricbench.report.comma_separated import comparisons_csv, findings_csv, origin_columns, origins_of
@@ -26,7 +26,7 @@ from fabricbench.report.words import (
     step_words,
     typographic,
 )
-from fabricbench.table import Table, as_markdown, table
+from fabricbench.table import Table, as_markdown, markdown_text, table
 
 TIMES, CORRECTED, MORE_BLOCKS = "times better, interval unadjusted", "p adj.", "more blocks"
 
@@ -50,7 +50,7 @@ def render(findings: Findings, form: OutputFormat, width: int = UNBOUNDED) -> st
         return as_json(
             [row | origin_columns(row, origins) for row in (one.model_dump(mode="json") for one in comparisons)]
         )
-    writer, in_width = _writers(form, width)
+    writer = _writer(form, width)
     notes: dict[str, int] = {}
     tables = [
         writer(_table(findings, layer, pair, rows, notes))
@@ -58,19 +58,22 @@ def render(findings: Findings, form: OutputFormat, width: int = UNBOUNDED) -> st
         for layer in Layer
         if (rows := [one for one in comparisons if one.layer is layer and (one.fabric_a, one.fabric_b) == pair])
     ]
-    numbered = ["\n".join(in_width(_numbered(notes)))] if notes else []
-    head = "\n".join(in_width(_head(findings, form)))
-    return "\n\n".join([head, *tables, *numbered, *_crossovers(findings)])
+    numbered = [_said(_numbered(notes), form, width)] if notes else []
+    return "\n\n".join([_head(findings, form, width), *tables, *numbered, *_crossovers(findings, form, width)])
 
 
-Lines = Sequence[str]
+def _writer(form: OutputFormat, width: int) -> Callable[[Table], str]:
+    """Return how tables are written in a format for people."""
+    return as_markdown if form is OutputFormat.MARKDOWN else lambda content: table_text(content, width)
 
 
-def _writers(form: OutputFormat, width: int) -> tuple[Callable[[Table], str], Callable[[Lines], Lines]]:
-    """Return how tables and how lines are written in a format for people."""
-    if form is OutputFormat.TEXT:
-        return lambda content: table_text(content, width), lambda lines: wrapped(lines, width, hanging=0)
-    return as_markdown, lambda lines: lines
+def _said(lines: Sequence[str], form: OutputFormat, width: int) -> str:
+    """Return sentences in a format for people."""
+    return prose(lines, form) if form is OutputFormat.MARKDOWN else "\n".join(wrapped(lines, width, hanging=0))
+
+
+def _heading(title: str, level: int, form: OutputFormat) -> str:
+    return f"{'#' * level} {markdown_text(title)}" if form is OutputFormat.MARKDOWN else title
 
 
 def _of_one(findings: Findings, form: OutputFormat, width: int) -> str:
@@ -81,14 +84,14 @@ def _of_one(findings: Findings, form: OutputFormat, width: int) -> str:
         origins = origins_of(findings)
         rows = (row.model_dump(mode="json") for row in by_size.ROWS.of(findings))
         return as_json([row | origin_columns(row, origins) for row in rows])
-    writer, in_width = _writers(form, width)
-    parts = ["\n".join(in_width(_head(findings, form)))]
+    parts = [_head(findings, form, width)]
+    mark = "" if form is OutputFormat.MARKDOWN else "- "
     for chapter in (by_size.CHAPTER, pacing.CHAPTER):
-        lines = [f"- {line}" for line in chapter.lines(findings)]
-        heading = f"## {chapter.title}" if form is OutputFormat.MARKDOWN else chapter.title
+        lines = [f"{mark}{line}" for line in chapter.lines(findings)]
         tables = [replace(content, title=title) for title, content in chapter.tables_with_rows(findings)]
         if lines or tables:
-            parts += [heading, *(["\n".join(in_width(lines))] if lines else []), *map(writer, tables)]
+            parts += [_heading(chapter.title, 2, form), *([_said(lines, form, width)] if lines else [])]
+            parts += map(_writer(form, width), tables)
     return "\n\n".join(parts)
 
 
@@ -96,16 +99,21 @@ def _numbered(notes: dict[str, int]) -> list[str]:
     return [f"[{number}] {typographic(note)}" for note, number in notes.items()]
 
 
-def _head(findings: Findings, form: OutputFormat) -> list[str]:
+def _head(findings: Findings, form: OutputFormat, width: int) -> str:
     """Return the answer as every report gives it: exceptions, evidence, what changed, how far it reaches."""
     screen = build_screen(findings)
-    lines = [f"# {findings.title}" if form is OutputFormat.MARKDOWN else findings.title, ""]
-    lines += [*(f"{LOST}: {line}" for line in screen.lost), ""] if screen.lost else []
-    lines += [screen.sentence]
+    lost = [f"{LOST}: {line}" for line in screen.lost]
+    lines = [screen.sentence]
     lines += [f"Except: {screen.exceptions}"] if screen.exceptions else []
     lines += [f"Evidence: {' '.join(screen.evidence_in_full)}"] if screen.evidence else []
     lines += [*screen.changes, screen.counts] if screen.counts else []
-    return [*lines, *filter(None, (screen.detail, screen.conditions))]
+    lines += filter(None, (screen.detail, screen.conditions))
+    parts = (
+        _heading(findings.title, 1, form),
+        *([_said(lost, form, width)] if lost else []),
+        _said(lines, form, width),
+    )
+    return "\n\n".join(parts)
 
 
 def _table(
@@ -176,10 +184,11 @@ def _verdict(one: Comparison, margin: float, notes: dict[str, int]) -> str:
     return f"{sign}{said}{marks}"
 
 
-def _crossovers(findings: Findings) -> list[str]:
+def _crossovers(findings: Findings, form: OutputFormat, width: int) -> list[str]:
+    mark = "" if form is OutputFormat.MARKDOWN else "- "
     lines = [
-        f"- {' '.join(filter(None, (one.layer.value, _pattern(one.pattern))))} "
+        f"{mark}{' '.join(filter(None, (one.layer.value, _pattern(one.pattern))))} "
         f"{one.metric.value.replace('_', ' ')}: {one.faster_above} overtakes {one.faster_below} {place_words(one)}"
         for one in findings.crossovers
     ]
-    return ["\n".join(["crossovers", *lines])] if lines else []
+    return [_heading("Crossovers", 2, form), _said(lines, form, width)] if lines else []

@@ -14,7 +14,7 @@ from fabricbench.analysis.selfcheck import (
     SelfcheckResult,
 )
 from fabricbench.analysis.wording import percent
-from fabricbench.cli.output import OutputFormat, as_csv, as_json
+from fabricbench.cli.output import OutputFormat, as_csv, as_json, prose
 from fabricbench.errors import GateFailed, Inconclusive
 from fabricbench.quantity import count
 from fabricbench.record.provenance import mark_words, origin_column, unproven_words
@@ -49,7 +49,7 @@ def render(found: Selfcheck, form: OutputFormat) -> str:
         return as_csv(rows, [*SelfcheckResult.model_fields, *(["origin"] if found.marks else [])])
     write = as_markdown if form is OutputFormat.MARKDOWN else as_text
     head = [outcome(found), *(f"  {failure}" for failure in failures(found))]
-    parts = ["\n".join([*head, *mark_words(found.marks), *unproven_words(found.unproven)])]
+    parts = [prose([*head, *mark_words(found.marks), *unproven_words(found.unproven)], form)]
     if found.plain:
         parts.append(write(_plain_table(found)))
     if found.dependence:
@@ -57,7 +57,7 @@ def render(found: Selfcheck, form: OutputFormat) -> str:
     if found.results:
         parts.append(write(_method_table(found)))
     if found.skipped:
-        parts.append("\n".join(f"not checked: {reason}" for reason in found.skipped))
+        parts.append(prose([f"not checked: {reason}" for reason in found.skipped], form))
     return "\n\n".join(parts)
 
 

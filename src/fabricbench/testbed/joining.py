@@ -30,6 +30,20 @@ LARGEST_OFFSET_S = 1.0
 """Journals and logs of nodes cannot be put side by side beyond that; what is measured rests on no clock of the day."""
 
 
+def judge_members(testbed: Testbed) -> Iterator[Finding]:
+    """Yield the fabrics that join fewer than two nodes, as the testbed tells: they have no pairs."""
+    for fabric in testbed.fabrics:
+        nodes = testbed.joined_by(fabric)
+        if fabric.has_interface and len(nodes) < 2:
+            yield Finding(
+                fabric=fabric.name,
+                subject="nodes",
+                found=f"{nodes[0].name} alone" if nodes else "none of the testbed's nodes",
+                needed="two nodes at least: nothing else crosses a network",
+                action=f"list the others in `nodes` of fabric {fabric.name}, or take it out of the testbed",
+            )
+
+
 def judge_speeds(testbed: Testbed, facts: Mapping[str, NodeFacts]) -> Iterator[Finding]:
     """Yield the interfaces that run at another rate than the testbed says, as their drivers tell; of bonds nobody tells it."""
     for fabric in testbed.fabrics:

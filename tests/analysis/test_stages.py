@@ -269,11 +269,14 @@ def test_the_longest_stage_of_messages_in_turn_is_named_of_one_fabric_as_well(tm
     [
         (
             ((-4e3, -9e3, 2e3), (2e3, 1e3, 3e3)),
-            "Stamping takes 2 µs of a round trip, in the 1 of 2 tests that show that it",
+            "Stamping takes 2 µs of a median round trip, in the 1 of 2 tests that show that it",
         ),
-        (((1e3, 0.5e3, 2e3), (2e3, 1e3, 3e3)), "Stamping takes 1 µs to 2 µs of a round trip: stages"),
-        (((-4e3, -9e3, 2e3), (2e3, -1e3, 3e3)), "No test shows that stamping takes time of a round trip"),
-        (((2e3, None, None), (2e3, None, None)), "What stamping takes of a round trip is not shown by so few launches"),
+        (((1e3, 0.5e3, 2e3), (2e3, 1e3, 3e3)), "Stamping takes 1 µs to 2 µs of a median round trip: stages"),
+        (((-4e3, -9e3, 2e3), (2e3, -1e3, 3e3)), "No test shows that stamping takes time of a median round trip"),
+        (
+            ((2e3, None, None), (2e3, None, None)),
+            "What stamping takes of a median round trip is not shown by so few launches",
+        ),
     ],
 )
 def test_stamping_is_said_to_take_time_only_where_that_is_shown(

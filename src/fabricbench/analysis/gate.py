@@ -314,6 +314,15 @@ def _values(side: Side, key: CellKey, replication: Replication) -> Floats:
     return run_means(values, side.run_of) if replication is Replication.RUNS else values
 
 
+def _level(side: Side, key: CellKey, replication: Replication) -> float:
+    """Return the geometric mean that the slowdown is made of; of values that have no logarithm their median."""
+    values = _values(side, key, replication)
+    if np.isnan(values).all():
+        return float(np.nanmedian(side.cells[key].launch_values))
+    mean = float(np.nanmean(values))
+    return float(np.exp(mean if key.metric.is_lower_better else -mean))
+
+
 def _cell(
     a: Side, b: Side, key: CellKey, replication: Replication, maximum: float, confidence: float, tested: int
 ) -> GateCell:
@@ -341,8 +350,8 @@ def _cell(
     return GateCell(
         fabric=a.fabric.name,
         key=key,
-        old=float(np.nanmedian(a.cells[key].launch_values)),
-        new=float(np.nanmedian(b.cells[key].launch_values)),
+        old=_level(a, key, replication),
+        new=_level(b, key, replication),
         unit=(key.workload.unit if key.workload is not None else "") or key.metric.unit,
         slowdown=ratio,
         slowdown_low=number(low),

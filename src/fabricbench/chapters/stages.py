@@ -169,8 +169,8 @@ def difference_sentence(whole: StageDifference, stages: Sequence[StageDifference
     outside = sign * between.difference.value
     inside = sign * whole.difference.value - outside
     return (
-        f"{cell_words(whole.key)}: a {_trip(whole.key)} takes {total} longer on {slow} than on {fast}: {_more_words(outside)} "
-        f"between the hosts and {_more_words(inside)} in them; {_place_words(whole, stages)}."
+        f"{cell_words(whole.key)}: a stamped {_trip(whole.key)} takes {total} longer on {slow} than on {fast}: "
+        f"{_more_words(outside)} between the hosts and {_more_words(inside)} in them; {_place_words(whole, stages)}."
     )
 
 
@@ -254,11 +254,11 @@ def _cost_lines(findings: Findings) -> Iterator[str]:
         where = (
             "" if len(shown) == len(told) else f", in the {len(shown)} of {len(told)} tests that show that it takes any"
         )
-        yield f"Stamping takes {ends} of a round trip{where}: stages are those of stamped messages."
+        yield f"Stamping takes {ends} of a median round trip{where}: stages are those of stamped messages."
     elif told:
-        yield "No test shows that stamping takes time of a round trip: stages are those of stamped messages."
+        yield "No test shows that stamping takes time of a median round trip: stages are those of stamped messages."
     elif costs:
-        yield "What stamping takes of a round trip is not shown by so few launches: stages are those of stamped messages."
+        yield "What stamping takes of a median round trip is not shown by so few launches: stages are those of stamped messages."
 
 
 def _missing_lines(findings: Findings) -> Iterator[str]:

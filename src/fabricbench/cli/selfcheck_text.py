@@ -97,7 +97,7 @@ def conclude(found: Selfcheck) -> None:
 
 
 def _difference(one: PlainComparison) -> str:
-    typical = median(_factor(cell.ratio) for cell in one.named) - 1.0
+    typical = median(abs(cell.ratio - 1.0) for cell in one.named)
     cells = _enumerated(one.named)
     how_many = f"{len(one.named)} of {count(one.cells, 'test')}, by {percent(typical)} in the median of these ({cells})"
     if one.way == "twins":
@@ -109,10 +109,6 @@ def _difference(one: PlainComparison) -> str:
         f"{one.fabric} differs between the first and the second half of its launches in {how_many}: verdicts between runs would be "
         "wrong; those within blocks hold as long as the ratio does not drift"
     )
-
-
-def _factor(ratio: float) -> float:
-    return max(ratio, 1.0 / ratio)
 
 
 def _enumerated(cells: Sequence[CellAgainstItself]) -> str:

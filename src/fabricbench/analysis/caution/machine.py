@@ -129,9 +129,10 @@ def _switch(side: Side, compared: set[CellKey]) -> Iterator[Caution]:
         worst_first = sorted(doubts, key=lambda key: -doubts[key].factor)
         worst = max(late.worst_ns for key in doubts if (late := lateness_of(side, key)) is not None)
         is_grave = any(doubt.is_grave for key, doubt in doubts.items() if key in compared)
+        over_it = sum(key.layer is not Layer.MEMORY for key in side.cells)
         text = (
             f"the machine was too busy to emulate the fabric well during {count(len(doubts), 'test')} of "
-            f"{len(side.cells)}: the switch released frames up to {format_seconds(worst * 1e-9)} late (p99 of the worst launch)"
+            f"{over_it}: the switch released frames up to {format_seconds(worst * 1e-9)} late (p99 of the worst launch)"
         )
         told = [_times(side.cells[key], doubts[key]) for key in worst_first if doubts[key].held_share is None]
         held = [_share(side.cells[key], share) for key in worst_first if (share := doubts[key].held_share) is not None]

@@ -289,7 +289,7 @@ def few_launches(material: Material) -> Iterator[Caution]:
 
 
 def drifts(material: Material) -> Iterator[Caution]:
-    """A layer that gets slower or faster from block to block: pairing cancels it in ratios, medians carry it."""
+    """A layer that gets slower or faster from block to block: medians carry it, ratios what the fabrics do not share of it."""
     found: list[tuple[str, BlockTrend]] = []
     for side in material.sides:
         for layer in Layer:
@@ -297,7 +297,8 @@ def drifts(material: Material) -> Iterator[Caution]:
             one = trend(_column_means(rows)) if rows else None
             if one is not None:
                 found.append((f"{side.name}, {layer.value}", one))
-    yield from _drift_warnings(found, material, "medians over launches carry it; ratios within a block do not")
+    carried = "medians over launches carry it, and ratios within a block unless the other fabric drifts alike"
+    yield from _drift_warnings(found, material, carried)
 
 
 def ratio_drifts(material: Material) -> Iterator[Caution]:

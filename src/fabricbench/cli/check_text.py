@@ -71,6 +71,8 @@ def decides(report: GateReport) -> list[str]:
         f"did not change passes with {_chance(power.unchanged_typical)} (the noisiest: {_chance(power.unchanged_worst)})"
     )
     lines = [catches, passes]
+    if report.verdict is GateVerdict.REGRESSED:  # decided
+        return lines
     noun, had = ("run" if runs else "block"), min(report.old_count, report.new_count)
     coarse = [one for one in report.cells if (one.rounding_bound or 0.0) >= log1p(report.maximum_regression)]
     if power.needed is None and coarse:

@@ -32,7 +32,7 @@ COMMANDS = {
     "show": "Show every sample of a run, or the summary of its tests.",
     "export": "Write a launch's value of each test as other programs read it, with its unit, fabric, test, launch "
     "and origin.",
-    "verify": "Say whether a run is whole and unaltered: every file is held against the hash that was written with it.",
+    "verify": "Say whether a run is whole and unaltered: every file that results are made of is held against its hash.",
     "runs": "List the runs in a folder (the present one) and below it, newest first, with how much of each is there.",
     "trend": "Show the tests of a folder's runs in order of time, and where they changed, by how much and with "
     "what else.",

@@ -355,8 +355,9 @@ def found_note(power: Power) -> list[str]:
         found = sorted((one.faster, one.kind) for one in power.found if layer in one.layers and one.faster is not None)
         if found:
             (low, finest), (high, coarsest) = found[0], found[-1]
-            least = f"{_percent(low)} ({finest})" if len(found) > 1 else f"{_percent(low)}"
-            ranges.append(f"over {layer} from {least}" + (f" to {_percent(high)} ({coarsest})" if high > low else ""))
+            is_range = _percent(low) != _percent(high)
+            ends = f"{_percent(low)} ({finest}) to {_percent(high)} ({coarsest})" if is_range else _percent(low)
+            ranges.append(f"over {layer} from {ends}")
     if not ranges:
         return []
     return [f"with 80 % a difference is called faster {', '.join(ranges)}; noise of {power.noise}, more by `plan`"]

@@ -36,7 +36,7 @@ def verify(
     form: Annotated[VerifyFormat, typer.Option("--format", help="How to write it.")] = VerifyFormat.TEXT,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of stdout.")] = None,
 ) -> None:
-    """Say whether a run is whole and unaltered: every file is held against the hash that was written with it.
+    """Say whether a run is whole and unaltered: every file that results are made of is held against its hash.
 
     Exit codes: 0 whole and unaltered, 1 something was altered or is gone, 4 unaltered but launches are missing, 5 nobody can
     tell, for there are no hashes (runs of earlier versions).

@@ -124,6 +124,7 @@ def test_check_exits_0_1_and_5(make_run: MakeRun, fabricbench: Call):
     assert code == 0
     assert out.startswith("passed: 68 of 68 tests within 5 %\n")
     code, out, err = fabricbench("check", "--baseline", old, worse)
+    assert "would need" not in out, "it has decided"
     assert code == 1
     assert "tcp round trip time blocking 64 B" in out
     assert "slower by more than 5 %" in err
@@ -148,6 +149,8 @@ def test_check_writes_json_also_when_it_fails(make_run: MakeRun, fabricbench: Ca
     report = json.loads((tmp_path / "gate.json").read_text())
     assert (code, report["verdict"]) == (1, "regressed")
     assert len(report["cells"]) == 68
+    ratios = [one["new"] / one["old"] if one["unit"] == "ns" else one["old"] / one["new"] for one in report["cells"]]
+    assert ratios == pytest.approx([one["slowdown"] for one in report["cells"]]), "levels divide to what is judged"
     assert fabricbench("check", "--baseline", old, worse, "--format", "csv")[1].startswith("layer,pattern,")
 
 

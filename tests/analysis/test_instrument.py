@@ -88,6 +88,13 @@ def test_lateness_at_other_times_is_not_held_against_cells_measured_on_time(make
     assert {one.doubt for one in findings.summaries} == {""}
 
 
+def test_memory_is_none_of_the_tests_that_the_switch_could_be_late_in(make_run: MakeRun):
+    memory = replace(CELLS[0], layer=Layer.MEMORY)
+    findings = analyse([measured(make_run, lambda _: {0: late(3.15e6, p90_ns=1e6)}, cells=[*CELLS, memory])])
+    (of_one,) = switch_warnings(findings, Severity.WARNING)
+    assert "during 1 test of 3" in of_one
+
+
 def test_the_warning_names_the_cells_during_which_the_switch_was_late_and_by_how_much(make_run: MakeRun):
     findings = analyse([measured(make_run, lambda _: {0: late(3.15e6, p90_ns=1e6), 1: late(300), 2: late(300)})])
     (of_one,) = switch_warnings(findings, Severity.WARNING)

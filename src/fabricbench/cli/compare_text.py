@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from fabricbench.analysis.findings import BASIC_PATTERNS, Comparison, Findings, Interval, Verdict
 from fabricbench.chapters import by_size, pacing
-from fabricbench.cli.output import OutputFormat, as_json, prose, wrapped
+from fabricbench.cli.output import OutputFormat, as_json, prose
 from fabricbench.model import Layer, Metric, Pattern
 from fabricbench.quantity import format_bytes
 from fabricbench.report.comma_separated import comparisons_csv, findings_csv, origin_columns, origins_of
@@ -69,7 +69,7 @@ def _writer(form: OutputFormat, width: int) -> Callable[[Table], str]:
 
 def _said(lines: Sequence[str], form: OutputFormat, width: int) -> str:
     """Return sentences in a format for people."""
-    return prose(lines, form) if form is OutputFormat.MARKDOWN else "\n".join(wrapped(lines, width, hanging=0))
+    return prose(lines, form, width, hanging=0)
 
 
 def _heading(title: str, level: int, form: OutputFormat) -> str:

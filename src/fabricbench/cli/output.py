@@ -42,14 +42,14 @@ def output_width(output: Path | None, otherwise: int) -> int:
     return max(NARROWEST_TEXT, shutil.get_terminal_size((otherwise, 0)).columns) if is_shown else otherwise
 
 
-def prose(lines: Iterable[str], form: OutputFormat, width: int | None = None) -> str:
+def prose(lines: Iterable[str], form: OutputFormat, width: int | None = None, *, hanging: int = 2) -> str:
     """Return sentences in a format for people: in Markdown an item each, which lines that follow one another are not.
 
     Text is wrapped to a `width` that is given.
     """
     if form is OutputFormat.MARKDOWN:
-        return "\n".join(f"- {markdown_text(line)}" for line in lines if line)
-    return "\n".join(lines if width is None else wrapped(lines, width))
+        return "\n".join(f"- {markdown_text(line)}" for line in lines)
+    return "\n".join(lines if width is None else wrapped(lines, width, hanging=hanging))
 
 
 def wrapped(lines: Iterable[str], width: int, *, hanging: int = 2) -> list[str]:

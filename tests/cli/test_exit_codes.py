@@ -29,7 +29,15 @@ from fabricbench.testbed.preflight_result import Finding, Preflight
 from support.calling import Call
 from support.lost_runs import farm_record, lost_run, trip
 from support.stamps import Stamped
-from support.synthetic_run import WAY, SyntheticCell, forget_hashes, stamped_cells_run, stamped_run
+from support.synthetic_run import (
+    WAY,
+    SyntheticCell,
+    forget_hashes,
+    stamped_cells_run,
+    stamped_run,
+    synthetic_testbed,
+    write_synthetic_run,
+)
 from support.tiny_campaign import tiny_campaign
 
 PAGE = Path(__file__).parents[2] / "docs" / "exit-codes.md"
@@ -177,6 +185,16 @@ def without_journal(place: Place, *arguments: object) -> int:
 def written(place: Place, *arguments: object, **lost: list[str]) -> int:
     lost_run(place.run, **lost)  # type: ignore[arg-type]
     return place.code(*arguments)
+
+
+def with_pairs(place: Place) -> int:
+    """Call `map` on a run that has a matrix."""
+    medians = {(0, 1): 1e5, (0, 2): 1e5, (1, 2): 1e5}
+    cell = SyntheticCell(
+        Layer.TCP, Pattern.PAIRS, 1024, {"net": 1e5}, samples=30, ranks=(0, 1, 2), pair_medians=medians
+    )
+    write_synthetic_run(place.run, cells=[cell], blocks=3, testbed=synthetic_testbed({"net": 100e6}, nodes=3))
+    return place.code("map", place.run)
 
 
 def not_in_new(place: Place) -> int:
@@ -342,9 +360,10 @@ CASES: dict[Line, Callable[[Place], int]] = {
     ("verify", 5, "no hashes were written down"): without_hashes,
     ("import", 0, "the run directory is written"): imported,
     ("import", 2, "no importer knows the file"): unknown_import,
-    ("map", 0, "the matrix is shown"): lambda p: written(p, "map", p.run, invalid=["b00-fast"]),
+    ("map", 0, "the matrix is shown"): with_pairs,
     ("map", 2, "the directory holds no run"): lambda p: p.code("map", p.run),
     ("map", 2, UNREADABLE): lambda p: without_journal(p, "map", p.run),
+    ("map", 2, "no matrix was measured in the run"): lambda p: written(p, "map", p.run),
     ("map", 4, "with `--testbed`: a result was lost"): lambda p: p.mapping(
         lambda path: lost_run(path, invalid=["b00-fast"])
     ),

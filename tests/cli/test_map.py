@@ -107,7 +107,10 @@ def test_a_smaller_margin_names_what_a_larger_one_lets_pass(tmp_path: Path):
 def test_a_run_without_pairs_says_how_to_get_them(tmp_path: Path):
     cell = SyntheticCell(Layer.TCP, Pattern.PINGPONG, 64, {"net": 1e5}, samples=20)
     write_synthetic_run(tmp_path, cells=[cell], blocks=2)
-    assert "There is no matrix in this run" in show(tmp_path).stdout
+    result = show(tmp_path)
+    assert isinstance(result.exception, UsageError)
+    assert "no matrix was measured in" in str(result.exception)
+    assert "the campaign `map` measures one" in str(result.exception.hint)
 
 
 @pytest.fixture

@@ -36,6 +36,7 @@ from fabricbench.cli.output import (
     write_output,
 )
 from fabricbench.cli.run import measure
+from fabricbench.errors import UsageError
 from fabricbench.quantity import count, format_bytes
 from fabricbench.record.account import account_of
 from fabricbench.record.provenance import Marks, mark_words, origin_column
@@ -79,9 +80,15 @@ def map_(
         refuse_without(context, "--testbed", "nodes", "layer", "blocks", "seed")
     opened = Run.open(run)
     maps = network_maps(opened, margin=share, confirmation=confirmation_of(opened))
-    width = output_width(output, UNBOUNDED)
-    write_output(render(maps, form, opened.marks, margin=share, width=width) + "\n", output)
     account = account_of(opened)
+    if maps:
+        width = output_width(output, UNBOUNDED)
+        write_output(render(maps, form, opened.marks, margin=share, width=width) + "\n", output)
+    elif testbed is None or not account.has_lost_results:
+        raise UsageError(
+            f"no matrix was measured in {run}",
+            hint="the campaign `map` measures one, and so does `fabricbench map RUNDIR --testbed WHERE` in a new run",
+        )
     if testbed is not None and account.has_lost_results:
         raise results_lost(account, run)
     say_losses((account,), (str(run),))
@@ -95,7 +102,6 @@ def _measure(testbed: str, nodes: int | None, layer: str, blocks: int, seed: int
 
 
 PAIR_COLUMNS = ("fabric", "layer", "pattern", "message_bytes", "source", "destination", "value", "unit")
-NOTHING = "There is no matrix in this run: measure one with the campaign `map`, or give --testbed."
 
 
 UNBOUNDED = 10_000
@@ -118,8 +124,6 @@ def render(
     if form is OutputFormat.CSV:
         rows = [row | origin_column(str(row["fabric"]), marks) for row in _pairs(maps)]
         return as_csv(rows, [*PAIR_COLUMNS, *(["origin"] if marks else [])])
-    if not maps:
-        return NOTHING
     writer: Callable[[Table], str] = as_markdown if form is OutputFormat.MARKDOWN else as_text
     lines = [*_verdict(maps, margin), *mark_words(marks)]
     matrices = [

@@ -12,6 +12,7 @@ import pytest
 from fabricbench.analysis import analyse
 from fabricbench.analysis.effects import Judge
 from fabricbench.analysis.findings import Doubt
+from fabricbench.analysis.headline import BY_THE_SCREEN
 from fabricbench.analysis.phrases import MOST_WORDS
 from fabricbench.analysis.wording import instead
 from fabricbench.model import Layer, Metric
@@ -110,6 +111,11 @@ def test_one_ratio_has_one_verdict_on_the_first_screen_and_in_every_table(make_r
     }
     assert of_rows
     assert {row: of_cells[row] for row in of_rows} == of_rows
+    noted = [one for one in findings.cells if BY_THE_SCREEN in one.notes]
+    assert noted
+    for one in noted:
+        assert (one.fabric_a, one.fabric_b, one.layer, one.metric, one.message_bytes) in of_rows
+        assert one.verdict.is_open or one.verdict.is_ahead  # its own interval, which is narrower, says more
 
 
 def test_where_nothing_can_be_compared_the_sentence_promises_nothing_below(make_run: MakeRun):

@@ -181,6 +181,18 @@ def test_a_change_counts_the_effects_of_the_fabric_that_it_names():
     assert [effect.what.partition(": ")[0] for effect in headline.effects] == ["x"] * 4 + ["y"] * 4
 
 
+def test_a_change_counts_what_may_be_less_than_the_margin_apart_from_what_is_unknown():
+    values = 10.0 + np.random.default_rng(5).normal(0.0, 0.005, (2, len(MPI_TCP), 12))
+    values[1] += np.where([key.metric.is_lower_better for key in MPI_TCP], 0.02, -0.02)[:, np.newaxis]
+    sides = sides_of(MPI_TCP, values, ["x-old", "x-new"])
+    for side in sides:
+        side.fabric = side.fabric.model_copy(update={"condition_of": "x"})
+    changes = first_screen(sides, pairings=[pair(*sides)])[0].changes
+    assert changes is not None
+    assert changes.ahead > 0
+    assert changes.slower + changes.faster + changes.same + changes.ahead + changes.unknown == len(MPI_TCP)
+
+
 def test_no_change_is_said_only_where_every_effect_was_measured_and_can_be_believed():
     values = 10.0 + np.random.default_rng(3).normal(0, 0.002, (2, len(MPI_TCP), 40))
 

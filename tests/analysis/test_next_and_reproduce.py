@@ -63,6 +63,12 @@ def test_the_blocks_that_settle_what_users_meet_come_with_the_command_to_give():
     assert line.endswith("fabricbench resume 'runs/my run' --blocks 15")
 
 
+def test_the_launches_that_are_left_come_first():
+    line, *_ = steps([comparison(more_blocks_needed=9)], left=7, not_quiet="load 3.9 on 2 processors")
+    assert line == "measure the 7 launches that are left: fabricbench resume runs/x"
+    assert steps([], left=7, run_directory=None) == ()
+
+
 def test_of_several_open_questions_half_are_settled_and_counted():
     cells = [comparison(message_bytes=size, more_blocks_needed=more) for size, more in ((8, 20), (64, 3), (256, 5))]
     (line,) = steps(cells)

@@ -15,7 +15,7 @@ from fabricbench.record.provenance import Proof
 from fabricbench.record.run_account import LossKind, RunAccount, SubjectAccount
 from fabricbench.record.store import Run
 from fabricbench.report.losses import loss_lines
-from support.lost_runs import farm_record, lost_run, trip
+from support.lost_runs import farm_record, lost_run, rewrite_launch, trip
 
 
 def subject(account: RunAccount, fabric: str) -> SubjectAccount:
@@ -115,9 +115,12 @@ def test_a_killed_start_is_told_for_good_once_a_later_one_was_measured(tmp_path:
 
 
 def test_a_start_that_the_user_interrupted_is_not_told_as_killed(tmp_path: Path):
-    run = lost_run(tmp_path / "run", failed=["b05-fast"])
+    run = lost_run(tmp_path / "run")
+    (launch,) = (one for one in run.launches if one.launch_id == "b05-fast")
+    rewrite_launch(launch, complete=False)
     under_way(run, "b05-fast").append(JournalEvent.INTERRUPTED, "b05-fast")
-    assert subject(account_of(Run.open(run.path)), "fast").launches_lost(LossKind.KILLED) == 0
+    fast = subject(account_of(Run.open(run.path)), "fast")
+    assert [one.kind for one in fast.lost] == [LossKind.NOT_MEASURED]
 
 
 def test_jobs_of_a_farm_are_told_by_node_and_reason(tmp_path: Path):

@@ -61,15 +61,16 @@ def lost_run(
     for launch in run.launches:
         if farm is not None:
             part = WorkloadPart(kind="farm", name="jobs.2", ranks=2, jobs=farm.jobs)
-            _rewrite(launch, workload=part)
+            rewrite_launch(launch, workload=part)
         if launch.launch_id in unheld:
             facts = {"is_valid": False, "invalid_because": ("governor was not held",)}
-            _rewrite(launch, facts=launch.summary.facts.model_copy(update=facts))
+            rewrite_launch(launch, facts=launch.summary.facts.model_copy(update=facts))
     write_journal(run, failed, again)
     return Run.open(path)
 
 
-def _rewrite(launch: StoredLaunch, **update: object) -> None:
+def rewrite_launch(launch: StoredLaunch, **update: object) -> None:
+    """Change what the summary of a launch says."""
     summary = launch.summary.model_copy(update=update)
     (launch.directory / LAUNCH).write_text(summary.model_dump_json(by_alias=True, indent=2) + "\n")
 

@@ -123,10 +123,11 @@ def analyse(
         trend=None if history is None else trend_up_to(every_run, history, _leading(sides, ladder), confidence),
     )
     found, paragraphs = find_all(material, is_measured=_origins(sides) != {Origin.IMPORTED})
-    analysed = _Analysed(every_run, material, curves, crossovers, found, is_change, bool(configurations))
+    accounts = tuple(map(account_of, every_run))
+    analysed = _Analysed(every_run, accounts, material, curves, crossovers, found, is_change, bool(configurations))
     return analysed.findings(
         headline=analysed.completed(headline, order_words),
-        accounts=tuple(account_of(run) for run in every_run),
+        accounts=accounts,
         runs_before=len(before) or 1,
         summaries=tuple(summaries),
         paragraphs=paragraphs,
@@ -142,6 +143,7 @@ class _Analysed:
     """What was found of which runs: what findings are put together from. Of a change some of the `runs` were before it."""
 
     runs: Sequence[Run]
+    accounts: Sequence[RunAccount]
     material: Material
     curves: Sequence[Comparison]
     crossovers: Sequence[Crossover]
@@ -212,6 +214,7 @@ class _Analysed:
             self.material.margin,
             run_directory=None if _origins(self.sides) == {Origin.IMPORTED} else self.runs[0].path,
             blocks=max((launch.block + 1 for launch in self.manifest.planned), default=self.blocks),
+            left=self.accounts[0].left if len(self.runs) == 1 else 0,
             may_grow=partial(may_grow, self.manifest),
             not_quiet=not_quiet,
             beyond_wire=_beyond_wire(self.sides),

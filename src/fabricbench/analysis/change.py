@@ -44,14 +44,15 @@ def changes_of(
 ) -> Changes:
     """Return the counts over all network cells by a verdict for each, and what differs between the configurations.
 
-    Slower and faster are by more than the margin; what is only ahead is unknown.
+    Slower and faster are by more than the margin.
     """
     verdicts = [verdict_of(one) for one in cells if one.layer is not Layer.MEMORY]
     return Changes(
         slower=verdicts.count(Verdict.A_FASTER),
         faster=verdicts.count(Verdict.B_FASTER),
         same=verdicts.count(Verdict.EQUIVALENT),
-        unknown=sum(one.is_ahead or one.is_open for one in verdicts),
+        ahead=sum(one.is_ahead for one in verdicts),
+        unknown=sum(one.is_open for one in verdicts),
         configuration=tuple(dict.fromkeys(text for pairing in pairings for text in _differences(pairing))),
     )
 

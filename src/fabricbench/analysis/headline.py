@@ -33,7 +33,7 @@ from fabricbench.analysis.change import changed_name, changes_of, is_change
 from fabricbench.analysis.comparing import subjects_of
 from fabricbench.analysis.effects import Compared, ErrorRates, effect_of, error_rates
 from fabricbench.analysis.evidence import evidence_of
-from fabricbench.analysis.findings import CellKey, Comparison, Effect, Grade, Headline, Replication, Verdict
+from fabricbench.analysis.findings import CellKey, Comparison, Doubt, Effect, Grade, Headline, Replication, Verdict
 from fabricbench.analysis.grading import UNTESTED_CORRELATION, SharedDoubts
 from fabricbench.analysis.measured import Side
 from fabricbench.analysis.pairing import Pairing
@@ -49,6 +49,8 @@ from fabricbench.statistics.dependence import LagOne, pooled_lag_one
 
 IN_DOUBT = (Grade.VOID, Grade.ALARM, Grade.DOUBTFUL)
 """The grades of what cannot be relied on, the gravest first."""
+BY_THE_SCREEN = Doubt.of("by its interval on the first screen, which holds together with the others there")
+"""Of a comparison whose interval in the tables, which is of it alone, would give another verdict."""
 DEPENDENCE_LEVEL = 0.01
 """Chance of doubting blocks that do not depend on each other."""
 
@@ -101,16 +103,23 @@ def rows_of(compared: Compared) -> tuple[list[Row], list[Effect], ErrorRates]:
 
 
 def as_on_screen(cells: Iterable[Comparison], verdicts: Verdicts, pairings: Sequence[Pairing]) -> list[Comparison]:
-    """Return the comparisons, those that are rows of the first screen with the verdict that they have there.
+    """Return the comparisons, those that are rows of the first screen with the verdict that they have there, and a note of it.
 
     Not where blocks are of several sessions: the screen tells what these show beside its verdict, and a table has no room for that.
     """
     graded = {(one.a.name, one.b.name) for one in pairings if one.has_sessions}
     return [
-        one.model_copy(update={"verdict": verdicts.get((*pair, one.key), one.verdict)}) if pair not in graded else one
+        one if pair in graded else _with_verdict(one, verdicts.get((*pair, one.key), one.verdict))
         for one in cells
         for pair in [(one.fabric_a, one.fabric_b)]
     ]
+
+
+def _with_verdict(one: Comparison, verdict: Verdict) -> Comparison:
+    """Return a comparison with the verdict of the first screen, which says so where its own interval would give another one."""
+    if verdict is one.verdict:
+        return one
+    return one.model_copy(update={"verdict": verdict, "notes": (BY_THE_SCREEN, *one.notes)})
 
 
 def _effects(compared: Compared, rows: Sequence[Row], rates: ErrorRates) -> list[Effect]:
@@ -229,6 +238,7 @@ def next_steps(
     *,
     run_directory: Path | str | None,
     blocks: int,
+    left: int = 0,
     may_grow: Callable[[int], bool] = lambda _: True,
     not_quiet: str = "",
     beyond_wire: str = "",
@@ -243,8 +253,9 @@ def next_steps(
     `not_quiet` is what shows that the machine was not quiet, where rows are open or in doubt; `beyond_wire` is a value that the
     link of the testbed does not allow. `has_workload` says whether an application or kernel was measured (default: whether
     `cells` hold one), `has_prices` whether costs are known, `testbed` are the arguments that name the testbed, where they are
-    known, `blocks` how many the run has, measured or planned, and `may_grow` tells whether it may have so many. `run_directory`
-    None: it was imported, and cannot be resumed. `around_anomaly` says which sizes would show more of an anomaly.
+    known, `blocks` how many the run has, measured or planned, `left` how many launches are still to be measured, and `may_grow`
+    tells whether it may have so many. `run_directory` None: it was imported, and cannot be resumed. `around_anomaly` says which
+    sizes would show more of an anomaly.
     `runs_to_give`: how runs of several configurations are given, where there are such.
     """
     directory = None if run_directory is None else quote(str(run_directory))
@@ -258,6 +269,7 @@ def next_steps(
 
     measured = any(PATTERNS[one.pattern].family is Family.WORKLOAD for one in cells)
     steps = (
+        *_left(directory, left),
         *_against(not_quiet, beyond_wire),
         *_more_runs(cells, runs_to_give or RUNS_OF_A_CHANGE),
         *(() if runs_to_give else _least_blocks(cells, blocks, to_have)),
@@ -269,6 +281,11 @@ def next_steps(
         *(() if runs_to_give else _equivalence(cells, margin, blocks, to_have)),
     )
     return tuple(dict.fromkeys(steps))[:MOST_STEPS]
+
+
+def _left(directory: str | None, left: int) -> Iterable[str]:
+    if left and directory is not None:
+        yield f"measure the {count(left, 'launch')} that {'is' if left == 1 else 'are'} left: fabricbench resume {directory}"
 
 
 def _against(not_quiet: str, beyond_wire: str) -> Iterable[str]:

@@ -47,6 +47,8 @@ class _Starts:
     is_under_way: bool = False
     """The last start has no end."""
     is_stopped: bool = False
+    is_interrupted: bool = False
+    """The last start was ended by who asked for it, with Ctrl-C."""
 
 
 @dataclass
@@ -147,7 +149,10 @@ def _starts_of(entries: Iterable[JournalEntry]) -> defaultdict[str, _Starts]:
         if entry.event in START_IS_OVER:
             one.is_under_way = False
         match entry.event:
+            case JournalEvent.INTERRUPTED:
+                one.is_interrupted = True
             case JournalEvent.STARTED:
+                one.is_interrupted = False
                 one.starts += 1
                 one.killed += one.is_under_way
                 one.is_over = False
@@ -242,7 +247,7 @@ def _loss_of(
         return (None, "") if summary.cells else (LossKind.EMPTY, "")
     if told.is_over or told.is_under_way:
         return (LossKind.FAILED, told.reason) if told.is_over else (LossKind.KILLED, f"{launch_id} was under way")
-    if summary is not None:
+    if summary is not None and not told.is_interrupted:
         is_cut = summary.outcome is LaunchOutcome.CUT_SHORT
         return (LossKind.CUT_SHORT, "its record is not whole") if is_cut else (LossKind.FAILED, "its program failed")
     return (LossKind.FAILED, "") if told.is_stopped else (LossKind.NOT_MEASURED, "")

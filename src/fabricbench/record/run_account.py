@@ -121,6 +121,11 @@ class RunAccount(Model):
         return any(one.has_lost_results for one in self.subjects)
 
     @property
+    def left(self) -> int:
+        """How many launches nobody measured yet."""
+        return sum(one.launches_lost(LossKind.NOT_MEASURED) for one in self.subjects)
+
+    @property
     def can_be_resumed(self) -> bool:
         """Whether `resume` starts any of the lost launches again."""
         return any(lost.kind not in STAYS for one in self.subjects for lost in one.lost)

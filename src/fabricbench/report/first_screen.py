@@ -284,7 +284,7 @@ def build_screen(findings: Findings) -> Screen:
         more_rows=folded,
         doubts=tuple(typographic(together(some)) for some in kinds.values()),
         changes=tuple(map(typographic, changes.configuration)) if changes else (),
-        counts=_changed_words(changes) if changes else "",
+        counts=_changed_words(changes, findings.margin) if changes else "",
         detail=typographic(headline.detail),
         decision=tuple(map(typographic, decision_lines(findings)[:DECISION_LINES])),
         where=typographic(headline.where),
@@ -341,12 +341,13 @@ def _in_two_columns(row: ScreenRow) -> ScreenRow:
     return replace(row, values=values, ratios=ratios)
 
 
-def _changed_words(changes: Changes) -> str:
-    """Return `3 slower · 30 same · 1 faster · 2 unknown`."""
+def _changed_words(changes: Changes, margin: float) -> str:
+    """Return `3 slower · 30 same · 1 faster · 4 other, perhaps by less than 2 % · 2 unknown`."""
     counts = (
         (changes.slower, "slower"),
         (changes.same, "same"),
         (changes.faster, "faster"),
+        *([(changes.ahead, f"other, perhaps by less than {100 * margin:g} %")] if changes.ahead else []),
         (changes.unknown, "unknown"),
     )
     return " · ".join(f"{number} {word}" for number, word in counts)

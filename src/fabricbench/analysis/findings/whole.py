@@ -146,6 +146,8 @@ class Changes(Model):
     slower: int
     faster: int
     same: int
+    ahead: int = 0
+    """Slower or faster, perhaps by less than the margin."""
     unknown: int
     configuration: tuple[str, ...]
     """What differs between the two: `myrinet: switch latency 0.5 us became 5 us`."""

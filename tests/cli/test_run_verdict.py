@@ -62,3 +62,12 @@ def test_a_launch_that_a_later_start_measured_is_told_and_no_error(tmp_path: Pat
     run = lost_run(tmp_path / "run", again=["b00-fast"])
     conclude(run.path)
     assert "LOST: the network tests: fast failed 1 of 7 starts" in " ".join(capsys.readouterr().out.split())
+
+
+def test_the_dossier_is_written_with_the_verdict_where_it_is_wanted(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    run = lost_run(tmp_path / "run")
+    conclude(run.path)
+    assert f"the dossier: fabricbench report {run.path}" in capsys.readouterr().err
+    conclude(run.path, has_report=True)
+    assert f"the dossier: {run.path / 'dossier.html'}" in capsys.readouterr().err
+    assert "<html" in (run.path / "dossier.html").read_text()

@@ -67,6 +67,9 @@ SeedOption = Annotated[
 NoPreflightOption = Annotated[
     bool, typer.Option("--no-preflight", help="Measure without looking at the testbed first.")
 ]
+ReportOption = Annotated[
+    bool, typer.Option("--report", help="Write the dossier at the end, as `report` does: RUNDIR/dossier.html.")
+]
 
 
 WithoutFailedNodesOption = Annotated[

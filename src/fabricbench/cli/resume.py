@@ -10,7 +10,7 @@ import typer
 from fabricbench.campaign.failure import LaunchesFailed
 from fabricbench.campaign.run import resume_run
 from fabricbench.cli import completion
-from fabricbench.cli.arguments import NoPreflightOption, WithoutFailedNodesOption
+from fabricbench.cli.arguments import NoPreflightOption, ReportOption, WithoutFailedNodesOption
 from fabricbench.cli.output import say
 from fabricbench.cli.progress import RunProgress, interruptible
 from fabricbench.cli.run import conclude
@@ -44,6 +44,7 @@ def resume(
     without_failed_nodes: WithoutFailedNodesOption = False,
     submit: SubmitOption = False,
     sbatch_option: SbatchOption = None,
+    report: ReportOption = False,
 ) -> None:
     """Go on with a run, by the same plan and seed: what is finished stays, what was cut short is kept aside and run again.
 
@@ -58,13 +59,13 @@ def resume(
         raise UsageError("--sbatch-option belongs to --submit", hint="add --submit")
     directory = run_directory.absolute()
     if come_back(directory, may_go_on=submit or is_in_job(), is_extending=blocks is not None):
-        conclude(run_directory)
+        conclude(run_directory, has_report=report)
         return
     if submit:
         command = command_inside(context, directory)
         resume_submitted(directory, sbatch_option, command, blocks=blocks, is_trusted=trust_plan)
         _tell_of_looks(run_directory)
-        conclude(run_directory)
+        conclude(run_directory, has_report=report)
         return
     with RunProgress() as progress, interruptible(run_directory, progress.show) as notify:
         failed = None
@@ -80,7 +81,7 @@ def resume(
         except LaunchesFailed as error:
             failed = error
     _tell_of_looks(run_directory)
-    conclude(run_directory, failed)
+    conclude(run_directory, failed, has_report=report)
 
 
 def _tell_of_looks(directory: Path) -> None:

@@ -26,12 +26,13 @@ from fabricbench.cli.arguments import (
     NodesOption,
     NoiseOption,
     NoPreflightOption,
+    ReportOption,
     SeedOption,
     TestbedOption,
     WithoutFailedNodesOption,
 )
 from fabricbench.cli.doctor import PreflightFormat, show_preflight
-from fabricbench.cli.output import say, write_output
+from fabricbench.cli.output import say, write_files, write_output
 from fabricbench.cli.plan import RUNDIR, found_note
 from fabricbench.cli.progress import RunProgress, interruptible
 from fabricbench.cli.submitting import (
@@ -79,12 +80,13 @@ def run(
     submit: SubmitOption = False,
     sbatch_option: SbatchOption = None,
     dry_run: DryRunOption = False,
+    report: ReportOption = False,
 ) -> None:
     """Measure a campaign on every fabric of a testbed, in blocks of balanced orders. Ctrl-C keeps what was measured.
 
     First every node is looked at: what is not as the testbed says refuses the run, and nothing is written.
 
-    Example: `fabricbench run quick --testbed lab:fast-ethernet,myrinet -o runs/today`, or
+    Example: `fabricbench run quick --testbed lab:fast-ethernet,myrinet -o runs/today --report`, or
     `fabricbench run standard --testbed cluster.toml -o runs/today --submit`
     """
     if submit:
@@ -104,7 +106,7 @@ def run(
             return
         _needed(output)
         run_submitted(expected, context, where, sbatch_option)
-        conclude(where)
+        conclude(where, has_report=report)
         return
     if dry_run or sbatch_option:
         raise UsageError("--dry-run and --sbatch-option belong to --submit", hint="add --submit, or use `plan`")
@@ -126,7 +128,7 @@ def run(
         )
     except LaunchesFailed as error:  # all others are measured: what they say is shown, with what was lost
         failed = error
-    conclude(directory, failed)
+    conclude(directory, failed, has_report=report)
 
 
 def _needed(output: Path | None) -> Path:
@@ -154,9 +156,10 @@ def measure(prepared: Prepared, directory: Path, *, preflight: bool = True, with
         )
 
 
-def conclude(directory: Path, failed: LaunchesFailed | None = None) -> None:
+def conclude(directory: Path, failed: LaunchesFailed | None = None, *, has_report: bool = False) -> None:
     """Write what a run that is over came to: the verdict to stdout, and to stderr where the run is and what to do with it.
 
+    With `has_report` the dossier as well, from the same findings.
     RunIncomplete where any result that was asked for is not there: that is said first, and more is measured of the rest. `failed`
     is how the measuring itself ended, where launches failed in it.
     """
@@ -165,19 +168,28 @@ def conclude(directory: Path, failed: LaunchesFailed | None = None) -> None:
     run = Run.open(directory)
     account = account_of(run)
     if account.launches_measured:
-        _show_verdict(run)
-        say(f"\nthe run is in {directory}\nthe dossier: {shlex.join(('fabricbench', 'report', str(directory)))}")
+        dossier = _show_findings(run, has_report=has_report) or shlex.join(("fabricbench", "report", str(directory)))
+        say(f"\nthe run is in {directory}\nthe dossier: {dossier}")
     if account.has_lost_results:
         raise results_lost(account, directory, quoted=failed.quoted if failed is not None else "")
     if failed is not None:
         raise failed
 
 
-def _show_verdict(run: Run) -> None:
+def _show_findings(run: Run, *, has_report: bool) -> Path | None:
+    """Write the verdict, and return the dossier if it is wanted and written."""
     from fabricbench.analysis import analyse  # noqa: PLC0415 - as above
+    from fabricbench.report.html import render_html, vega  # noqa: PLC0415
     from fabricbench.report.terminal import render_terminal  # noqa: PLC0415
 
+    if has_report:
+        vega()
     findings = analyse([run])
     has_colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     width = shutil.get_terminal_size().columns
     write_output(render_terminal(findings, width, color=has_colour, is_brief=True), None, has_colour=has_colour)
+    if not has_report:
+        return None
+    dossier = run.path / "dossier.html"  # as `report` calls it
+    write_files({dossier: render_html(findings).encode()}, dossier)
+    return dossier

@@ -59,7 +59,7 @@ DryRunOption = Annotated[
     bool, typer.Option("--dry-run", help="With --submit: print the batch script, and submit nothing.")
 ]
 
-OURS = ("submit", "sbatch_option", "dry_run", "output", "run_directory")
+OURS = ("submit", "sbatch_option", "dry_run", "output", "run_directory", "report")
 """Parameters that the command inside of the job does not get as they were typed."""
 
 

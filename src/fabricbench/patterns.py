@@ -126,7 +126,7 @@ class Pattern(StrEnum):
         Metric.ROUND_TRIP_TIME,
         "a ping-pong stamped on both sides: the one-way latency of each direction, with the bound of the clocks",
         stamps_both_ends=True,
-        title="one-way",
+        title="one-way test's round trip",
         sample="one round trip; each direction's one-way times are channels, with the bound of the clocks in launch.json",
     )
     PACED = _pair(

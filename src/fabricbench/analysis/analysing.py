@@ -287,17 +287,16 @@ def _leading(sides: Sequence[Side], ladder: Sequence[LadderStep]) -> Wanted:
 
 
 def _not_quiet(headline: Headline, busy: str) -> str:
-    """Return what shows that the machine was not quiet, where rows are not clear: its load, or how late its switches were."""
+    """Return what shows that the machine was not quiet, where rows are not clear: its load, or that its switches were late."""
     if all(one.grade is Grade.CLEAR for one in headline.effects):
         return ""
-    late = (
-        str(doubt)
+    is_late = any(
+        doubt.delay_share is not None and not doubt.is_harmless
         for one in headline.effects
         if one.grade in (Grade.DOUBTFUL, Grade.ALARM, Grade.VOID)
         for doubt in one.doubts
-        if doubt.delay_share is not None and not doubt.is_harmless
     )
-    return busy or next(late, "")
+    return busy or ("the emulated switch was late" if is_late else "")
 
 
 def _beyond_wire(sides: Sequence[Side]) -> str:

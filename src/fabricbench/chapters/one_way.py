@@ -24,7 +24,7 @@ from fabricbench.report.drawing.figure import (
     tooltip,
 )
 from fabricbench.report.drawing.intervals import bar_panel
-from fabricbench.report.words import group_words, in_report_order, interval_words, size_words, value_words
+from fabricbench.report.words import in_report_order, interval_words, setup_words, size_words, value_words
 from fabricbench.statistics.order import median_interval
 from fabricbench.table import Table, table
 
@@ -100,7 +100,7 @@ def one_way_table(findings: Findings) -> Table:
     """A row for each layer, size and fabric: both directions, their sum beside the round trip, the bound of the clocks."""
     rows = [
         (
-            f"{group_words(one.key).replace(' one-way', '')}",
+            setup_words(one.key),
             size_words(one.key.message_bytes),
             one.fabric,
             interval_words(TRIP, one.forth),

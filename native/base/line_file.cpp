@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/json_text.hpp"
+
 namespace fabricbench {
 
 LineFile::LineFile(const std::string& path)
@@ -23,7 +25,7 @@ LineFile::~LineFile() {
 }
 
 void LineFile::add(const nlohmann::ordered_json& line) {
-  pending_ += line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  pending_ += json_text(line);
   pending_ += '\n';
 }
 

@@ -3,13 +3,15 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.hpp"
+
 namespace fabricbench {
 namespace {
 
 /// What was found, short enough for a message.
 std::string shown(const nlohmann::json& value) {
   constexpr std::size_t longest = 60;
-  const std::string text = value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  const std::string text = json_text(value);
   return text.size() <= longest ? text : text.substr(0, longest) + "...";
 }
 

@@ -19,6 +19,7 @@
 
 #include "base/clock.hpp"
 #include "base/folder.hpp"
+#include "base/json_text.hpp"
 
 namespace fabricbench {
 namespace {
@@ -420,7 +421,7 @@ nlohmann::json to_record(const std::vector<NotCounted>& not_counted) {
 
 void UncountedOfRanks::add(int rank, const nlohmann::json& not_counted) {
   for (const nlohmann::json& one : not_counted) {
-    Ranks& ranks = by_text_.try_emplace(one.dump(), Ranks{.first = rank}).first->second;
+    Ranks& ranks = by_text_.try_emplace(json_text(one), Ranks{.first = rank}).first->second;
     ++ranks.count;
   }
 }
@@ -428,7 +429,7 @@ void UncountedOfRanks::add(int rank, const nlohmann::json& not_counted) {
 nlohmann::json UncountedOfRanks::to_record() const {
   nlohmann::json all = nlohmann::json::array();
   for (const auto& [text, ranks] : by_text_) {
-    nlohmann::json one = nlohmann::json::parse(text);
+    nlohmann::json one = parse_json(text);
     one["first_rank"] = ranks.first;
     one["ranks"] = ranks.count;
     all.push_back(std::move(one));

@@ -6,6 +6,7 @@
 #include <span>
 #include <unordered_set>
 
+#include "base/json_text.hpp"
 #include "base/object_reader.hpp"
 #include "base/program.hpp"
 
@@ -124,7 +125,7 @@ Parameters read_parameters(const json& value, const std::string& path) {
       constexpr std::int64_t largest = std::numeric_limits<std::int64_t>::max();
       if (parameter.is_number_unsigned() && parameter.get<std::uint64_t>() > std::uint64_t{largest}) {
         throw InputError(path + "." + key,
-                         "must be at most " + std::to_string(largest) + ", found " + parameter.dump());
+                         "must be at most " + std::to_string(largest) + ", found " + json_text(parameter));
       }
       parameters[key] = parameter.get<std::int64_t>();
     } else {
@@ -191,13 +192,13 @@ PlanProbe read_probe(const json& value, const std::string& path) {
 }  // namespace
 
 std::string text_of(const ParameterValue& value) {
-  return std::visit([](const auto& held) { return json(held).dump(); }, value);
+  return std::visit([](const auto& held) { return json_text(json(held)); }, value);
 }
 
 Plan parse_plan(std::string_view text) {
   json document;
   try {
-    document = json::parse(text);
+    document = parse_json(text);
   } catch (const json::parse_error& error) {
     throw InputError("$", std::string("is not JSON: ") + error.what());
   }

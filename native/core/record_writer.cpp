@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "base/json_text.hpp"
 #include "base/program.hpp"
 
 namespace fabricbench {
@@ -160,8 +161,8 @@ void RecordWriter::write_stages(int cell, const StageReport& report) {
     text += R"(,"rank":)";
     append_number(text, report.rank);
     text.append(R"(,"leads":)").append(report.leads ? "true" : "false");
-    text.append(R"(,"refused":)").append(nlohmann::json(report.refused).dump());
-    text.append(R"(,"busiest":)").append(busiest.dump());
+    text.append(R"(,"refused":)").append(json_text(nlohmann::json(report.refused)));
+    text.append(R"(,"busiest":)").append(json_text(busiest));
     text += R"(,"base_unix_ns":)";
     append_number(text, base_ns);
     const auto append_column = [&](std::string_view name, std::int64_t StageStamps::* column, std::int64_t base) {
@@ -290,11 +291,11 @@ void RecordWriter::write_end(const PlanProbe& probe, const CellReport& report) {
   }
   if (report.other_hosts.empty()) return file_.add(line);
   // Of very many hosts: a tree of all of them would take longer to build than to write.
-  std::string text = line.dump();
+  std::string text = json_text(line);
   text.pop_back();
   text += R"(,"other_hosts":{)";
   for (const auto& [host, traffic] : report.other_hosts) {
-    text.append(Line(host).dump()).append(1, ':').append(Line(traffic).dump()).append(1, ',');
+    text.append(json_text(Line(host))).append(1, ':').append(json_text(Line(traffic))).append(1, ',');
   }
   text.back() = '}';
   file_.add_text(text += "}\n");

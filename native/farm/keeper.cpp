@@ -37,6 +37,7 @@
 
 #include "base/clock.hpp"
 #include "base/failure.hpp"
+#include "base/json_text.hpp"
 #include "base/socket.hpp"
 #include "core/message.hpp"
 #include "core/rank_info.hpp"
@@ -144,7 +145,7 @@ class Keeper {
     }
     if (status_) told["status"] = *status_;
     told["is_late"] = is_late_;
-    const std::string text = told.dump(-1, ' ', false, json::error_handler_t::replace);
+    const std::string text = json_text(told);
     _exit(send(socket_, text.data(), text.size(), MSG_NOSIGNAL) < 0 ? 1 : 0);
   }
 
@@ -402,7 +403,7 @@ class Helper {
   }
 
   void say(const json& told) const {
-    const std::string text = told.dump(-1, ' ', false, json::error_handler_t::replace);
+    const std::string text = json_text(told);
     send(socket_, text.data(), text.size(), MSG_NOSIGNAL);
   }
 

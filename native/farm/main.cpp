@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/interface.hpp"
+#include "base/json_text.hpp"
 #include "base/program.hpp"
 #include "core/control.hpp"
 #include "core/rank_info.hpp"
@@ -142,7 +143,7 @@ class Direction {
     std::vector<int> numbers;
     std::map<std::string, std::string> left_out;
     for (const std::string& text : places) {
-      json told = json::parse(text);
+      json told = parse_json(text);
       const int rank = static_cast<int>(infos.size());
       const std::string host = told["info"]["host"];
       const std::string problem = told["problem"];
@@ -188,13 +189,13 @@ std::string end_of_all(const Control& control, std::string text) {
 ExitCode farm(Control& control, const Options& options, std::unique_ptr<Runner> runner) {
   Beginning beginning;
   if (control.rank() == 0) begin(options, control.size(), beginning);
-  const json told = json::parse(
-      control.broadcast(json{{"exit", static_cast<int>(beginning.exit)}, {"plan", beginning.plan_text}}.dump()));
+  const json told = parse_json(
+      control.broadcast(json_text(json{{"exit", static_cast<int>(beginning.exit)}, {"plan", beginning.plan_text}})));
   if (const ExitCode exit{told["exit"].get<int>()}; exit != ExitCode::done) return exit;
   const FarmPlan plan = parse_farm_plan(told["plan"].get<std::string>());
   const Place place = own_place(control, options, plan, runner.get());
-  const std::vector<std::string> places = control.gather(
-      json{{"info", place.info}, {"problem", place.problem}}.dump(-1, ' ', false, json::error_handler_t::replace));
+  const std::vector<std::string> places =
+      control.gather(json_text(json{{"info", place.info}, {"problem", place.problem}}));
   control.set_patience(plan.patience_seconds);
   MPI_Comm pieces = MPI_COMM_NULL;
   MPI_Comm_dup(MPI_COMM_WORLD, &pieces);

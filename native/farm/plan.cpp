@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/json_text.hpp"
 #include "base/object_reader.hpp"
 
 namespace fabricbench::farm {
@@ -24,7 +25,7 @@ std::vector<std::string> read_command(ObjectReader& reader) {
   const json& value = reader.need("command");
   if (!value.is_array()) throw InputError(reader.path_of("command"), "needed a list of words");
   for (const json& word : value) {
-    if (!word.is_string()) throw InputError(reader.path_of("command"), "needed words, found " + word.dump());
+    if (!word.is_string()) throw InputError(reader.path_of("command"), "needed words, found " + json_text(word));
     command.push_back(word.get<std::string>());
   }
   return command;
@@ -32,7 +33,7 @@ std::vector<std::string> read_command(ObjectReader& reader) {
 
 json parsed(const std::string& text) {
   try {
-    return json::parse(text);
+    return parse_json(text);
   } catch (const json::exception& error) {
     throw InputError("the plan of the farm", error.what());
   }

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/failure.hpp"
+#include "base/json_text.hpp"
 #include "core/message.hpp"
 #include "farm/keeper.hpp"
 
@@ -36,7 +37,7 @@ json read_answer(const Descriptor& socket, int flags) {
   if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return nullptr;
   if (size <= 0) is_gone();
   text.resize(static_cast<std::size_t>(size));
-  return json::parse(text);
+  return parse_json(text);
 }
 
 }  // namespace
@@ -69,11 +70,11 @@ std::string Runner::ask(const std::string& order) {
                   "the folder of the farm's inputs did not answer within 60 s: does `scratch` hang?");
   }
   const json told = read_answer(socket_, 0);
-  return told.dump();
+  return json_text(told);
 }
 
 std::string Runner::open(const std::string& scratch) {
-  const json told = json::parse(ask(pack_tree({{"open", scratch}})));
+  const json told = parse_json(ask(pack_tree({{"open", scratch}})));
   if (told.contains("problem")) throw Failure(FailureCode::error, told["problem"].get<std::string>());
   return told.at("folder").get<std::string>();
 }

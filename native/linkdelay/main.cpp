@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/failure.hpp"
+#include "base/json_text.hpp"
 #include "base/program.hpp"
 #include "linkdelay/stamped_socket.hpp"
 
@@ -26,6 +27,7 @@ namespace {
 using namespace fabricbench::linkdelay;
 using fabricbench::ExitCode;
 using fabricbench::InputError;
+using fabricbench::json_text;
 
 constexpr int kTimeoutMs = 200;
 constexpr int kMostLostInARow = 20;  // then the path is taken to be broken
@@ -167,7 +169,7 @@ int main(int argc, char** argv) {
       std::fputs("fabricbench-linkdelay: no datagram and its stamps came through\n", stderr);
       return static_cast<int>(ExitCode::environment);
     }
-    std::puts(summary(options, delays_ns, lost).dump().c_str());
+    std::puts(json_text(summary(options, delays_ns, lost)).c_str());
     return 0;
   } catch (const InputError& error) {
     std::fprintf(stderr, "fabricbench-linkdelay: %s (see --help)\n", error.what());

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "base/failure.hpp"
+#include "base/json_text.hpp"
 #include "base/object_reader.hpp"
 
 namespace fabricbench::emulated_switch {
@@ -139,7 +140,7 @@ std::optional<HoldRule> parse_hold(ObjectReader& top) {
 Config parse_config(const std::string& text) {
   json parsed;
   try {
-    parsed = json::parse(text);
+    parsed = parse_json(text);
   } catch (const json::parse_error& error) {
     throw InputError(std::string("the configuration is not JSON: ") + error.what());
   }

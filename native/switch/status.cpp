@@ -11,6 +11,7 @@
 
 #include "base/clock.hpp"
 #include "base/failure.hpp"
+#include "base/json_text.hpp"
 
 namespace fabricbench::emulated_switch {
 namespace {
@@ -62,8 +63,8 @@ void StatusKeeper::keep() {
   const std::int64_t offset_ns = measure_realtime_offset_ns();
   std::string lines;
   statistics_.crossings.take([&](const FrameCrossing& one) {
-    lines +=
-        nlohmann::json{one.arrival_ns + offset_ns, one.wire_ns, one.due_ns + offset_ns, one.sent_ns + offset_ns}.dump();
+    lines += json_text(
+        nlohmann::json{one.arrival_ns + offset_ns, one.wire_ns, one.due_ns + offset_ns, one.sent_ns + offset_ns});
     lines += '\n';
   });
   crossings_file_.append(lines);
@@ -121,7 +122,7 @@ std::string StatusKeeper::text() const {
       {"ports", ports},
       {"lateness_ns", {{"count", late.count}, {"p50", late.p50}, {"p99", late.p99}, {"maximum", late.maximum}}},
       {"lost_windows", statistics_.lateness_series.lost()}};
-  return status.dump();
+  return json_text(status);
 }
 
 }  // namespace fabricbench::emulated_switch

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/json_text.hpp"
 #include "core/rank_info.hpp"
 #include "kernel/frame/kernel.hpp"
 
@@ -97,11 +98,11 @@ std::vector<std::string> gather_texts(const std::string& own, MPI_Comm communica
 HostTraffic gather_other_hosts(MPI_Comm communicator) {
   using nlohmann::json;
   const bool tells = interface_use().is_counted && rank_in(communicator) != 0;
-  const std::string own = tells ? json::array({host_name(), interface_use().total}).dump() : std::string();
+  const std::string own = tells ? json_text(json::array({host_name(), interface_use().total})) : std::string();
   HostTraffic hosts;
   for (const std::string& text : gather_texts(own, communicator)) {
     if (text.empty()) continue;
-    const json told = json::parse(text);
+    const json told = parse_json(text);
     hosts[told.at(0).get<std::string>()] = told.at(1).get<Traffic>();
   }
   return hosts;

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "base/failure.hpp"
+#include "base/json_text.hpp"
 #include "core/control.hpp"
 #include "core/rank_info.hpp"
 #include "kernel/frame/level.hpp"
@@ -80,7 +81,7 @@ class Launch {
     const auto takes_part = [this](const auto& texts) {
       return std::span(texts).first(static_cast<std::size_t>(ranks_));
     };
-    const std::vector<std::string> places = control_.gather(own_rank_info().dump());
+    const std::vector<std::string> places = control_.gather(json_text(own_rank_info()));
     const std::vector<std::string> levels = control_.gather(compiled_level);
     if (control_.rank() != 0) return Exit::verified;
     const auto own_levels = takes_part(levels);
@@ -88,7 +89,7 @@ class Launch {
     text_ = options_.output == "-" ? stderr : stdout;
     if (options_.output.empty()) return Exit::verified;
     std::vector<nlohmann::json> infos;
-    for (const std::string& place : takes_part(places)) infos.push_back(nlohmann::json::parse(place));
+    for (const std::string& place : takes_part(places)) infos.push_back(parse_json(place));
     try {
       record_ = std::make_unique<Record>(options_.output);
       record_->write_header(subject_, infos, mpi_library());
@@ -196,8 +197,8 @@ Exit agree(const Program& program, const Control& control, const Obstacle& own) 
   const std::string where = "rank " + std::to_string(control.rank()) + " on " + host_name() + ": ";
   const nlohmann::json told{{"exit", static_cast<int>(own.exit)}, {"words", (is_local ? where : "") + own.words}};
   Exit exit = Exit::verified;
-  for (const std::string& text : control.gather(told.dump())) {
-    const nlohmann::json one = nlohmann::json::parse(text);
+  for (const std::string& text : control.gather(json_text(told))) {
+    const nlohmann::json one = parse_json(text);
     exit = static_cast<Exit>(one.at("exit").get<int>());
     if (exit == Exit::verified) continue;
     std::fprintf(stderr, "%s: %s\n", std::string(program.name).c_str(), one.at("words").get<std::string>().c_str());

@@ -275,7 +275,7 @@ def test_the_longest_stage_of_messages_in_turn_is_named_of_one_fabric_as_well(tm
         (((-4e3, -9e3, 2e3), (2e3, -1e3, 3e3)), "No test shows that stamping takes time of a median round trip"),
         (
             ((2e3, None, None), (2e3, None, None)),
-            "What stamping takes of a median round trip is not shown by so few launches",
+            "So few launches give what stamping takes of a median round trip no interval",
         ),
     ],
 )

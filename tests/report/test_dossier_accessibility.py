@@ -23,9 +23,9 @@ from fabricbench.report.html import render_html
 from support.browser import Browser, find_browser
 from support.configured_runs import write_system
 from support.example_findings import (
-    before_after_findings,
     busy_findings,
     example_findings,
+    small_before_after_findings,
     small_findings,
     three_fabric_findings,
 )
@@ -125,7 +125,7 @@ def axe_core() -> str:
 @pytest.mark.browser
 @pytest.mark.slow
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize("make", [small_findings, before_after_findings])
+@pytest.mark.parametrize("make", [small_findings, small_before_after_findings])
 def test_axe_core_finds_no_fault(make: Callable[[], Findings], browser: Browser, tmp_path: Path):
     page = with_script(without_scripts(page_of(make)), f"{axe_core()}\n{AXE}", tmp_path / "dossier.html")
     seen = browser.open(page, width=1280)

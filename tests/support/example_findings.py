@@ -136,8 +136,16 @@ def before_after_findings() -> Findings:
 
 def small_findings() -> Findings:
     """The usual dossier cut down to three layers and two sizes, small enough to be read as golden files."""
+    return _cut_down(example_findings())
+
+
+def small_before_after_findings() -> Findings:
+    """The dossier of a change, cut down alike."""
+    return _cut_down(before_after_findings())
+
+
+def _cut_down(whole: Findings) -> Findings:
     layers, sizes = (Layer.IP, Layer.TCP, Layer.MPI), (8, 1024)
-    whole = example_findings()
 
     def is_kept(key: CellKey | Comparison) -> bool:
         return key.layer in layers and (key.message_bytes in sizes or key.message_bytes is None)

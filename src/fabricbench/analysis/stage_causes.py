@@ -87,8 +87,8 @@ def _causes(fabric: str, cell: StagesOfCell) -> Iterator[StageCause]:
             parts=parts,
             found_in=len(found),
             launches=len(cell.launches),
-            share=float(np.median([one.share for one in found])),
-            cost_ns=float(np.median([one.cost_ns for one in found])),
+            share=sum(one.share for one in found) / len(cell.launches),
+            cost_ns=sum(one.cost_ns for one in found) / len(cell.launches),
             subject=_owned(found) if isinstance(typical.subject, ProcessorWait) else typical.subject,
         )
 

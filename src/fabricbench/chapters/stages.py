@@ -258,7 +258,7 @@ def _cost_lines(findings: Findings) -> Iterator[str]:
     elif told:
         yield "No test shows that stamping takes time of a median round trip: stages are those of stamped messages."
     elif costs:
-        yield "What stamping takes of a median round trip is not shown by so few launches: stages are those of stamped messages."
+        yield "So few launches give what stamping takes of a median round trip no interval: stages are those of stamped messages."
 
 
 def _missing_lines(findings: Findings) -> Iterator[str]:

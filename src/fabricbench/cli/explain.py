@@ -90,6 +90,12 @@ def explain(
 CONFIRMATIONS = "stage-confirmations"
 
 
+MEDIANS = (
+    "The tables have medians over messages, then over launches, which need not add up to that of the round trip; what a cause "
+    "takes is a mean over messages."
+)
+
+
 def render(
     findings: Findings, form: OutputFormat, confirmed: Sequence[CauseConfirmation] = (), *, width: int = USUAL_WIDTH
 ) -> str:
@@ -111,7 +117,7 @@ def render(
         return as_json(records)
     if form is OutputFormat.CSV:
         return rows_csv([flat(row) for row in records[STAGES]]).rstrip("\n")
-    lines = [*map(confirmation_words, confirmed), *stages.CHAPTER.lines(findings), *mark_words(findings.marks)]
+    lines = [*map(confirmation_words, confirmed), *stages.CHAPTER.lines(findings), MEDIANS, *mark_words(findings.marks)]
     written = [
         as_markdown(replace(table, title=title))
         if form is OutputFormat.MARKDOWN

@@ -26,10 +26,9 @@ def stage_words(parts: Sequence[Stage]) -> str:
 
 def cause_words(row: StageCause) -> str:
     """Return what is the cause, what it costs, by what it was told, and which test would confirm it."""
-    others = ", the others left out" if row.found_in < row.launches else ""
     met = (
-        f"{value_words(TRIP, row.cost_ns)} of a stamped round trip on average in {cell_words(row.key)} (in {row.found_in} of "
-        f"{count(row.launches, 'launch')}{others})"
+        f"{value_words(TRIP, row.cost_ns)} of a stamped round trip on average in {cell_words(row.key)} (found in {row.found_in} of "
+        f"{count(row.launches, 'launch')})"
     )
     match row.subject:
         case HeldByAcknowledgement() as held:

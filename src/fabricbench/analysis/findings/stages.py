@@ -166,7 +166,7 @@ class ProcessorWait(Model):
 class StageCause(Model):
     """Why a stage of a test takes longer on a fabric, by a rule: found in `found_in` of its launches.
 
-    `share` of the messages meet it, and it adds `cost_ns` to a round trip, on average over all; each the median of the launches.
+    `share` of the messages meet it, and it adds `cost_ns` to a round trip: means over all launches, 0 in those that do not have it.
     """
 
     fabric: str

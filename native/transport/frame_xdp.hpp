@@ -17,13 +17,14 @@
 
 namespace fabricbench {
 
-template <XdpMode xdp_mode, Receive mode>
+template <Receive mode>
 class XdpFrame {
  public:
   static constexpr Traits traits = datagram_traits;
 
-  XdpFrame(const Interface& interface, std::shared_ptr<XdpPort> port, const Site& site)
+  XdpFrame(const Interface& interface, std::shared_ptr<XdpPort> port, XdpMode xdp_mode, const Site& site)
       : interface_(interface),
+        xdp_mode_(xdp_mode),
         place_(std::move(port), site.token),
         queue_(place_.sending_queue()),
         sending_(place_.sockets()[queue_].socket.get()),
@@ -47,7 +48,7 @@ class XdpFrame {
   }
   /// Before each cell: the other mode may have had the interface meanwhile.
   void set_bound(double seconds) {
-    place_.port().use(xdp_mode);
+    place_.port().use(xdp_mode_);
     bound_ns_ = seconds_to_ns(seconds);
     is_busy_polling_ = mode == Receive::polling && has_queue_to_drive();
   }
@@ -177,6 +178,7 @@ class XdpFrame {
   }
 
   Interface interface_;
+  XdpMode xdp_mode_;
   XdpPlace place_;
   std::size_t queue_;  // that it sends through
   int sending_;
@@ -197,13 +199,13 @@ class XdpDevice : public PlainMemory, public InterfaceTraffic {
   static constexpr bool has_flows = true;
   static constexpr std::array receives{Receive::blocking, Receive::polling};
   template <Receive way>
-  using Path = XdpFrame<xdp_mode, way>;
+  using Path = XdpFrame<way>;
 
   explicit XdpDevice(const Attachment& attachment)
       : interface_(needed_interface(attachment)), port_(XdpPort::of(interface_, xdp_mode)) {}
   template <Receive way>
   Path<way> open(const Site& site) const {
-    return Path<way>(interface_, port_, site);
+    return Path<way>(interface_, port_, xdp_mode, site);
   }
 
  private:
@@ -213,7 +215,7 @@ class XdpDevice : public PlainMemory, public InterfaceTraffic {
 
 using FrameXdpDevice = XdpDevice<XdpMode::generic>;
 using FrameXdpNativeDevice = XdpDevice<XdpMode::native>;
-static_assert(QueueingTransport<XdpFrame<XdpMode::generic, Receive::polling>>);
+static_assert(QueueingTransport<XdpFrame<Receive::polling>>);
 static_assert(Device<FrameXdpDevice> && Device<FrameXdpNativeDevice>);
 
 }  // namespace fabricbench

@@ -64,8 +64,9 @@ def measured(path: Path) -> Run:
 
 
 def resumed(run: Run) -> list[int]:
-    """Return the numbers of blocks that are recommended for a run."""
-    found = [parsed(command) for command in commands(analyse([Run.open(run.path)])) if command[1] == "resume"]
+    """Return the numbers of blocks that are recommended for a run, beside measuring what of its own is left."""
+    left, *found = [parsed(command) for command in commands(analyse([Run.open(run.path)])) if command[1] == "resume"]
+    assert left["blocks"] is None
     return [int(str(options["blocks"])) for options in found]
 
 

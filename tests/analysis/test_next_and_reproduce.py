@@ -190,14 +190,13 @@ def test_the_hash_changes_with_a_sample_and_not_with_a_log(tmp_path: Path):
 def test_a_run_says_its_command_seed_and_version(tmp_path: Path):
     run = written(tmp_path / "run")
     whole = data_hash(run.path)
-    command, version, data = reproduce(run, whole)
+    command, versions = reproduce(run, whole)
     assert command == (
         "campaign synthetic in 3 blocks with seed 77 on testbed synthetic (a, b); its command was not recorded"
     )
-    assert version.startswith("fabricbench 0.1.0, seed 77")
-    assert data.startswith(f"data {whole[:12]} (")
-    assert whole not in data
-    assert reproduction([run]) == {"reproduce": (command, version, data), "data_sha256": (whole,)}
+    assert versions.startswith("fabricbench 0.1.0, seed 77")
+    assert versions.endswith(f", data {whole[:12]} (`fabricbench verify`)")
+    assert reproduction([run]) == {"reproduce": (command, versions), "data_sha256": (whole,)}
     typed = ("fabricbench", "run", "my campaign.toml", "--testbed", "lab:a,b", "-o", "runs/x")
     write_manifest(run.path, run.manifest.model_copy(update={"command": typed}))
     assert reproduce(Run.open(run.path), whole)[0] == (
@@ -206,7 +205,7 @@ def test_a_run_says_its_command_seed_and_version(tmp_path: Path):
 
 
 def test_a_command_that_is_given_again_measures_as_many_blocks_and_writes_elsewhere():
-    typed = ("fabricbench", "run", "quick", "--testbed=local", "--output=x", "--seed", "5")
+    typed = ("fabricbench", "run", "quick", "--testbed=local", "--report", "--output=x", "--seed", "5")
     assert again(typed, 5, 6, 6) == ("fabricbench", "run", "quick", "--testbed=local", "--seed", "5", "-o", "RUNDIR")
     assert again(typed, 5, 12, 6)[-4:] == ("--blocks", "12", "-o", "RUNDIR")
     extended = again((*typed, "--blocks", "6"), 5, 12, 6)

@@ -52,7 +52,7 @@ cell's."""
 GRAVE_FACTOR = 1.0
 """Lateness (p99) of a whole sample and more: 1 % of such frames, two in each round trip, move the mean by the usual margin."""
 
-TAIL_ONLY = "nine frames in ten were on time, so that the median stands and the tail does not"
+TAIL_ONLY = "nine in ten were on time: the median stands, the tail does not"
 
 POSSIBLE_EXCESS = 0.03
 """A value may be better than the wire allows by this much: a short stream counts what was in buffers. It is told all the same."""
@@ -258,7 +258,7 @@ def _doubt(
     doubt = Doubt.of(
         "the emulated switch released frames up to ",
         _seconds(late.worst_ns),
-        " late during it (p99 of the worst launch), ",
+        " late (p99 of the worst launch), ",
         *times(worst, against),
     )
     return LateSwitch(factor=worst, share=share, doubt=doubt)

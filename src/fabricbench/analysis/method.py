@@ -269,8 +269,14 @@ def reproduce(run: Run, data: str) -> tuple[str, ...]:
     ]
     return (
         _command(manifest),
-        ", ".join([f"fabricbench {version}", *([] if is_imported else [f"seed {manifest.seed}"]), *others]),
-        f"data {data[:SHORT_HASH]} (the whole SHA-256: how far this reaches, and `fabricbench verify`)",
+        ", ".join(
+            [
+                f"fabricbench {version}",
+                *([] if is_imported else [f"seed {manifest.seed}"]),
+                *others,
+                f"data {data[:SHORT_HASH]} (`fabricbench verify`)",
+            ]
+        ),
     )
 
 
@@ -319,10 +325,12 @@ def _command(manifest: Manifest) -> str:
 
 
 def _without_output(command: Sequence[str]) -> Iterator[str]:
-    """Yield the tokens but those that name the run directory."""
+    """Yield the tokens but those that say where the run directory and the dossier go."""
     tokens = iter(command)
     for token in tokens:
         if token in ("-o", "--output"):
             next(tokens, None)
-        elif not token.startswith("--output=") and not (token.startswith("-o") and not token.startswith("--")):
+        elif not token.startswith(("--output=", "--report")) and not (
+            token.startswith("-o") and not token.startswith("--")
+        ):
             yield token

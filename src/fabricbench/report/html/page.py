@@ -151,7 +151,7 @@ def build_page(findings: Findings) -> Page:
         screen=screen,
         level=screen.level,
         plots=plots,
-        plot_head="Block by block" if has_blocks(findings) else "Launches",
+        plot_head="Blocks," if has_blocks(findings) else "Launches,",
         plot_words=f"times better than {screen.fabrics[0][1]}" if screen.fabrics else "",
         plot_extent=axis.words,
         reading=_reading(findings, is_alone=screen.is_alone),

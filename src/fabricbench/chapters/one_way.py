@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabricbench.analysis.channels import Directions, read_directions
-from fabricbench.analysis.findings import Findings, Interval, OneWay
+from fabricbench.analysis.findings import CellKey, Findings, Interval, OneWay
 from fabricbench.analysis.material import Material
 from fabricbench.analysis.measured import CellMeasured, Side
 from fabricbench.analysis.summary import interval
 from fabricbench.chapters.chapter import Chapter, Found, NamedTables, OnPage, Rows, no_tables
-from fabricbench.model import Layer, Metric
+from fabricbench.model import Layer, Metric, Receive
 from fabricbench.report.drawing.axes import TIME_LABELS
 from fabricbench.report.drawing.figure import (
     Figure,
@@ -24,7 +24,7 @@ from fabricbench.report.drawing.figure import (
     tooltip,
 )
 from fabricbench.report.drawing.intervals import bar_panel
-from fabricbench.report.words import in_report_order, interval_words, setup_words, size_words, value_words
+from fabricbench.report.words import RECEIVE_WORDS, in_report_order, interval_words, size_words, value_words
 from fabricbench.statistics.order import median_interval
 from fabricbench.table import Table, table
 
@@ -96,11 +96,17 @@ def tables(findings: Findings) -> NamedTables:
     return [("", one_way_table(findings))]
 
 
+def _setup_words(key: CellKey) -> str:
+    """Return a test but for its pattern and size: `tcp, 4 ranks`; how a socket waits is told where it spins."""
+    how = (RECEIVE_WORDS[key.receive],) if key.receive is Receive.POLLING else ()
+    return ", ".join((key.layer.value, *how, *key.variant_words))
+
+
 def one_way_table(findings: Findings) -> Table:
     """A row for each layer, size and fabric: both directions, their sum beside the round trip, the bound of the clocks."""
     rows = [
         (
-            setup_words(one.key),
+            _setup_words(one.key),
             size_words(one.key.message_bytes),
             one.fabric,
             interval_words(TRIP, one.forth),

@@ -262,12 +262,8 @@ def lost_words(share: float | None) -> str:
 
 def probe_words(one: OfCell, unsaid: Collection[Receive] = (Receive.LIBRARY,)) -> str:
     """Return `tcp ping-pong, blocking`; ways of waiting that go without saying are `unsaid`: that a library waits as it does."""
-    return _setup_words(f"{one.layer} {PATTERN_WORDS[one.pattern]}", one, unsaid)
-
-
-def _setup_words(what: str, one: OfCell, unsaid: Collection[Receive]) -> str:
     how = () if one.receive in unsaid else (RECEIVE_WORDS[one.receive],)
-    return ", ".join((what, *how, *one.variant_words))
+    return ", ".join((f"{one.layer} {PATTERN_WORDS[one.pattern]}", *how, *one.variant_words))
 
 
 def layer_words(layer: Layer, receive: Receive, lost_nodes: Sequence[str] = ()) -> str:
@@ -283,16 +279,7 @@ def cell_words(key: CellKey) -> str:
 
 def group_words(key: CellKey) -> str:
     """Return `tcp incast, 4 ranks, flows=16`; how a socket waits is told where it spins."""
-    return probe_words(key, OFTEN)
-
-
-def setup_words(key: CellKey) -> str:
-    """Return the same without the pattern, where all are of one: `tcp, 4 ranks`."""
-    return _setup_words(key.layer.value, key, OFTEN)
-
-
-OFTEN = (Receive.LIBRARY, Receive.BLOCKING)
-"""The ways of waiting that go without saying where many tests are shown."""
+    return probe_words(key, (Receive.LIBRARY, Receive.BLOCKING))
 
 
 def in_report_order(key: CellKey) -> tuple[Any, ...]:

@@ -40,14 +40,16 @@ class Order(Model):
 
 
 def run(order: Order) -> None:
-    """Run the module here, in the first node, then in the others, in as many at a time as there are processors."""
+    """Run the module here, in the first node, then in the others, in as many at a time as they have processors together."""
     module = importlib.import_module(order.module)
     sys.argv = [order.module, *order.arguments]
     first, *others = order.nodes
     _pass_on(first, _printed_by(module))  # leaves imported and built what all others need
+    # This process may use those of the first node alone.
+    processors = {cpu for seat in order.nodes.values() for cpu in seat.cpus}
     waiting, running = deque(others), dict[int, tuple[str, int]]()
     while waiting or running:
-        while waiting and len(running) < len(os.sched_getaffinity(0)):
+        while waiting and len(running) < len(processors):
             node = waiting.popleft()
             output = os.memfd_create(node)
             pid = os.fork()

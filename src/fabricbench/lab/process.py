@@ -7,6 +7,7 @@ import select
 import signal
 import time
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from fabricbench.model import Model
@@ -69,8 +70,9 @@ def told_exit_code(code: int) -> str:
     return f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
 
 
+@cache
 def boot_id() -> str:
-    """Return what names this boot of the kernel."""
+    """Return what names this boot of the kernel, which outlives this process."""
     return (_PROC / "sys/kernel/random/boot_id").read_text().strip()
 
 

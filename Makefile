@@ -15,9 +15,11 @@ NATIVE_SOURCES := $(shell find native cmake CMakeLists.txt -type f 2>/dev/null)
 # An editable install knows the files by name: where some came or went, it is made anew.
 LAYOUT := $(VENV)/.layout-$(shell find src -name '*.py' | LC_ALL=C sort | cksum | cut -d' ' -f1)
 BUILT_FOR := $(VENV)/.built-for-$(or $(MARCH),all)
-# What a first run needs is built in a third of the time of everything; once everything is there it stays.
+# What a first run needs is built in a third of the time of everything; once everything is there it stays. `make demo` and `make test`
+# are content with it.
 FIRST := $(VENV)/.first
 COMPLETE := $(VENV)/.complete
+BUILT := $(if $(wildcard $(COMPLETE)),$(COMPLETE),$(FIRST))
 INSTALL := PATH="$$PATH:$(CURDIR)/$(BIN)" tools/install -c constraints.txt --no-build-isolation $(NATIVE) -C cmake.define.FABRICBENCH_TESTS=OFF
 
 .DEFAULT_GOAL := all
@@ -59,14 +61,14 @@ wheel: all ## a wheel in wheel/ from what is built here: what other nodes instal
 	rm -rf wheel
 	PATH="$$PATH:$(CURDIR)/$(BIN)" $(PIP) wheel --no-build-isolation $(NATIVE) --no-deps -w wheel .
 
-demo: $(if $(wildcard $(COMPLETE)),$(COMPLETE),$(FIRST)) ## two emulated fabrics on four virtual nodes: measured, compared, one dossier
+demo: $(BUILT) ## two emulated fabrics on four virtual nodes: measured, compared, one dossier
 	tools/demo $(BIN)/fabricbench $(DEMO)
 
-test: all style test-units test-python ## style, types, native and Python tests, a run of each kind: what a user wants to know
+test: style test-units test-python ## style, types, native and Python tests, a run of each kind: what a user wants to know
 
-proof: all tidy test-sanitized test-rest ## everything else: sanitizers, clang-tidy, every MPI program, labs, clusters, guests, installations
+proof: all tidy test-sanitized test-rest ## everything else: kernels, sanitizers, clang-tidy, every MPI program, labs, clusters, guests, installations
 
-test-units: all
+test-units: $(BUILT) $(VENV)/.tools
 	tools/test-native
 
 test-sanitized: all
@@ -75,19 +77,21 @@ test-sanitized: all
 # Where no MPI program runs, three tests share two processors, since many wait. What starts a testbed shares the machine with one more
 # test, and what failed beside another is run once more by itself: it may have been late. What is timed has the machine to itself.
 # A tour is a run of each kind.
+# What needs every program is skipped by `make test` where there are those of a first run only, and run by `make proof`.
 OF_TESTBEDS := (lab or cluster or matrix) and not (alone or tour)
+OF_THE_REST := (mpi or slow or complete) and not (lab or cluster or matrix or alone or tour)
 THREE_ON_TWO := $(shell n=$$(( ($$(nproc) * 3 + 1) / 2 )); echo $$(( n < 6 ? n : 6 )))
 
-test-python: all
+test-python: $(BUILT) $(VENV)/.tools
 	$(BIN)/pytest -n $(THREE_ON_TWO) -m "not (lab or cluster or matrix or alone or mpi or slow or tour)"
 	$(BIN)/pytest -m tour
 
 test-rest: all
-	$(BIN)/pytest -n auto --maxprocesses 4 -m "(mpi or slow) and not (lab or cluster or matrix or alone or tour)"
+	$(BIN)/pytest -n $(THREE_ON_TWO) -m "$(OF_THE_REST)"
 	$(BIN)/pytest -n 2 --dist loadfile -m "$(OF_TESTBEDS)" || $(BIN)/pytest --last-failed -m "$(OF_TESTBEDS)"
 	$(BIN)/pytest -m "alone and not tour"
 
-style: all ## formatting, style, types
+style: $(BUILT) $(VENV)/.tools ## formatting, style, types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from fabricbench.native import native_programs
 from support.calling import Call, call_of
 
 REPOSITORY = Path(__file__).parents[1]
@@ -69,6 +70,17 @@ def fabricbench(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPa
     """Call the program in this process, as wide as it is in a pipe whatever terminal the tests are started from."""
     monkeypatch.delenv("COLUMNS", raising=False)
     return call_of(capsys, monkeypatch)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what needs every program where only those of a first run are built."""
+    if any(program.name == "fabricbench-npb" for program in native_programs()):
+        return
+    for item in items:
+        if item.get_closest_marker("complete"):
+            item.add_marker(
+                pytest.mark.skip(reason="what a first run needs is built, and no more: `make all` builds the rest")
+            )
 
 
 def pytest_sessionstart() -> None:

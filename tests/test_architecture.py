@@ -158,6 +158,7 @@ def test_what_a_chapter_shows_computes_no_statistics(path: Path):
             assert not names_in(functions[name]) & computing, name
 
 
+@pytest.mark.slow
 def test_only_the_command_line_prints_or_exits():
     for room, path in rooms():
         if room == "cli":
@@ -242,6 +243,7 @@ def test_what_is_told_to_people_is_not_cut_or_matched_again():
     assert found == {path: cuts for path, (cuts, _) in CUTS.items()}
 
 
+@pytest.mark.slow
 def test_a_class_has_a_name_of_its_own():
     """A public class is found by its name alone, whichever room it stands in."""
     found = [
@@ -294,6 +296,7 @@ def branches_in(function: ast.AST) -> int:
     return found
 
 
+@pytest.mark.slow
 def test_a_function_fits_on_a_screen():
     """Its body, that is, without its docstring; what a command takes stands before that."""
     longer, more_branches = set(), set()

@@ -72,6 +72,7 @@ def test_a_parameter_has_the_same_words_in_all_patterns_or_none(monkeypatch: pyt
         native_files()
 
 
+@pytest.mark.complete
 def test_the_measurer_has_the_layers_patterns_families_and_metrics_of_the_table():
     program = str(native_file("fabricbench-probe"))
     done = subprocess.run([program, "--list"], capture_output=True, text=True, timeout=10, check=True)

@@ -31,6 +31,7 @@ def found(tmp_path: Path, *cells: SyntheticCell, blocks: int = 8, has_wire: bool
     return analyse([write_synthetic_run(tmp_path / "run", cells=cells, blocks=blocks, testbed=testbed)])
 
 
+@pytest.mark.slow
 def test_the_answer_is_what_the_fabric_carries_and_how_fast_it_answers(tmp_path: Path):
     findings = found(
         tmp_path,

@@ -211,6 +211,7 @@ def test_the_sentence_names_the_parameter_that_differs(tmp_path: Path):
         )
 
 
+@pytest.mark.slow
 def test_a_change_of_a_rate_is_told_with_its_unit(tmp_path: Path):
     before, after = application_run(tmp_path / "before"), application_run(tmp_path / "after", of_it=0.5)
     assert re.search(
@@ -399,6 +400,7 @@ def test_cells_on_different_numbers_of_ranks_are_never_paired(tmp_path: Path):
 THREADS = {"environment": {"OMP_NUM_THREADS": "8", "NET": "{interface}"}}
 
 
+@pytest.mark.slow
 def test_another_variable_input_or_command_of_the_same_application_is_told_as_what_changed(tmp_path: Path):
     before = application_run(tmp_path / "a", files={"in": "1"}, environment={"OMP_NUM_THREADS": "1"})
     after = application_run(tmp_path / "b", files={"in": "2"}, command=["/opt/lu", "-x", "{n}"], **THREADS)
@@ -410,6 +412,7 @@ def test_another_variable_input_or_command_of_the_same_application_is_told_as_wh
     assert len(found.cells) == 2
 
 
+@pytest.mark.slow
 def test_a_gate_passes_no_application_that_is_another_test_than_in_the_baseline(tmp_path: Path):
     old = application_run(tmp_path / "a", environment={"OMP_NUM_THREADS": "1"})
     new = application_run(tmp_path / "b", **THREADS)
@@ -423,6 +426,7 @@ def test_a_gate_passes_no_application_that_is_another_test_than_in_the_baseline(
         conclude(report)
 
 
+@pytest.mark.slow
 def test_a_gate_tells_of_another_result_or_build_and_judges_as_before(tmp_path: Path):
     old = application_run(tmp_path / "a", **THREADS)
     new = application_run(tmp_path / "b", energies=("2", "2"), **THREADS)
@@ -448,6 +452,7 @@ def test_a_number_that_is_called_like_what_was_asked_for_is_not_taken_for_it(tmp
     assert not any("its command is not the same" in warning.text for warning in found.warnings)
 
 
+@pytest.mark.slow
 def test_another_time_is_another_cell_and_the_same_one_of_an_earlier_version_is_not(tmp_path: Path):
     solve = {"name": "solve", "regex": "(x)", "unit": "s", "better": "lower"}
     loop, total = ([{**solve, "name": name}, solve] for name in ("loop", "total"))
@@ -467,6 +472,7 @@ def test_a_further_figure_that_is_nothing_in_some_blocks_has_no_ratio_of_the_oth
     assert {one.figure for one in FIGURES.of(found)} == {"solve"}
 
 
+@pytest.mark.slow
 def test_a_bandwidth_or_a_latency_is_no_work_and_has_no_price_and_no_decision_on_money(tmp_path: Path):
     priced = {"node_price": 3000, "price": {"fast-ethernet": 20, "myrinet": 1200}, "network_share": None}
     table = DecisionTable.model_validate({name: value for name, value in priced.items() if value is not None})
@@ -488,6 +494,7 @@ def test_a_bandwidth_or_a_latency_is_no_work_and_has_no_price_and_no_decision_on
         assert all((one.seconds is not None) == is_work for one in levels)
 
 
+@pytest.mark.slow
 def test_a_trend_leaves_out_runs_in_which_the_test_was_another_than_in_the_newest(tmp_path: Path):
     for name, keys in (("old", {"environment": {"A": "1"}}), ("new", {}), ("newest", {})):
         application_run(tmp_path / name, seed=len(name), **keys)

@@ -97,6 +97,7 @@ def test_attack_3_dead_launches_win_nothing(tmp_path: Path):
     assert check_regressions([old], [new], maximum=0.05).verdict is GateVerdict.INCONCLUSIVE
 
 
+@pytest.mark.slow
 def test_attack_3b_crashes_that_were_tried_again_are_counted(tmp_path: Path):
     crashed = [f"b{block:02d}-fast" for block in range(6)]
     run = lost_run(tmp_path / "run", blocks=6, again=crashed)
@@ -140,6 +141,7 @@ def test_attack_6_a_digit_decides_nothing(tmp_path: Path):
     assert {tuple(sorted(tier)) for tier in (*decision.ranks, *decision.cost_ranks)} == {("a", "b")}
 
 
+@pytest.mark.slow
 def test_attack_7_a_map_tells_no_pair_that_chance_put_behind():
     random = np.random.default_rng(1)
     source, destination = np.triu_indices(8, 1)

@@ -78,6 +78,7 @@ def run_together(markdown: str) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_sentences_in_markdown_stay_apart(make_run: MakeRun, fabricbench: Call):
     old, worse = make_run(two(1.1), "old").path, make_run(two(1.4), "worse", seed=2).path
     of_one = make_run(scaled(ladder_cells({"slow": 100e6}, samples=80), {"one": lambda _: 1.0}), "alone").path
@@ -180,6 +181,7 @@ def test_selfcheck_exits_1_naming_the_cells_and_5_without_data(make_run: MakeRun
     assert "4 valid launches, 6 are needed to split them" in err
 
 
+@pytest.mark.slow
 def test_check_says_what_it_can_decide_and_what_it_needs(make_run: MakeRun, fabricbench: Call):
     noisy = Noise(launch=0.04, sample=0.02)
     runs = [make_run(two(1.0), f"noisy{seed}", seed=seed, noise=noisy).path for seed in (1, 2)]
@@ -195,6 +197,7 @@ def test_check_says_what_it_can_decide_and_what_it_needs(make_run: MakeRun, fabr
     assert 0 < power["unchanged_worst"] <= power["unchanged_typical"] < 1
 
 
+@pytest.mark.slow
 def test_check_takes_several_runs_a_side_and_then_runs_are_what_is_repeated(make_run: MakeRun, fabricbench: Call):
     runs = [make_run(two(1.0), f"r{seed}", seed=seed, blocks=3).path for seed in range(6)]
     baselines = [word for run in runs[:3] for word in ("--baseline", run)]
@@ -207,6 +210,7 @@ def test_check_takes_several_runs_a_side_and_then_runs_are_what_is_repeated(make
     assert fabricbench("check", *baselines, runs[0])[0] == 2  # one run on both sides would agree with itself
 
 
+@pytest.mark.slow
 def test_compare_of_one_run_a_side_promises_nothing_that_it_cannot_hold(make_run: MakeRun, fabricbench: Call):
     old, new = make_run(two(1.0), "old").path, make_run(two(1.0), "new", seed=2).path
     code, out, err = fabricbench("compare", old, new)

@@ -151,6 +151,7 @@ def test_one_run_of_each_claims_nothing_clear_and_says_so(write: Write):
     assert found.headline.changes is None
 
 
+@pytest.mark.slow
 def test_three_runs_of_each_rank_configurations_in_one_family(write: Write):
     runs = [
         write(f"{name}{n}", {"ib": slower}, processor=name)
@@ -188,6 +189,7 @@ def crossed(write: Write, *, alike: bool = True) -> list[Run]:
     ]
 
 
+@pytest.mark.slow
 def test_crossed_factors_have_their_main_effects_first(write: Write):
     found = analyse(configurations=configurations_of(crossed(write)))
     assert found.headline.sentence.startswith("By processor EPYC 7742 is faster")
@@ -201,6 +203,7 @@ def test_crossed_factors_have_their_main_effects_first(write: Write):
     assert {one.verdict for one in found.chapters[INTERACTIONS]} <= {"open", "same", "perhaps more", "perhaps less"}
 
 
+@pytest.mark.slow
 def test_factors_that_are_not_alike_everywhere_are_an_interaction(write: Write):
     found = analyse(configurations=configurations_of(crossed(write, alike=False)))
     assert {one.verdict for one in found.chapters[INTERACTIONS]} == {"less"}
@@ -224,6 +227,7 @@ def test_the_interval_of_a_main_effect_is_that_of_the_runs_means_over_the_other_
     assert effect.among == ("ib", "gige")
 
 
+@pytest.mark.slow
 def test_crossed_factors_that_do_nothing_are_shown_to_do_nothing(write: Write):
     """Nor does one run of each show more: its effects are of these sessions, which is said."""
     runs = [write(f"{name}{n}", {"ib": 1.0, "gige": 1.0}, processor=name, blocks=3) for name in "AB" for n in range(3)]

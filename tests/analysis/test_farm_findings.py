@@ -196,6 +196,7 @@ def test_equal_failures_are_equal_work(tmp_path: Path):
     assert findings.cells[0].verdict is Verdict.B_FASTER
 
 
+@pytest.mark.slow
 def test_success_counts_the_jobs_of_launches_that_did_none(tmp_path: Path):
     run = farm_run(tmp_path / "run", lambda one: (0, 5.0) if (one.fabric, one.block) == ("myrinet", 3) else (40, 10.0))
     findings = analyse([run])

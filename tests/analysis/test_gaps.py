@@ -46,6 +46,7 @@ def gap_warnings(run: Run) -> list[str]:
     return [one.text for one in analyse([run]).warnings if "apart" in one.text]
 
 
+@pytest.mark.slow
 def test_a_launch_that_was_retried_after_all_others_is_told_with_how_far_it_lies_from_its_other_half(make_run: MakeRun):
     run = moved(make_run(two(1.1)), ["b01-other", "b06-one"], 3 * HOUR)
     (text,) = gap_warnings(run)
@@ -118,6 +119,7 @@ def days_of(run: Run, first_of_days: Sequence[int]) -> Run:
     return run
 
 
+@pytest.mark.slow
 def test_blocks_that_lie_an_hour_or_more_apart_are_of_several_sessions(make_run: MakeRun):
     run = days_of(make_run(two(1.1), blocks=8), (3, 6))
     sessions = sessions_of(run.launches)

@@ -45,6 +45,7 @@ def test_a_regression_beyond_the_allowed_one_fails_and_only_its_cells_are_named(
     assert all(cell.slowdown == pytest.approx(1.12, rel=0.02) for cell in regressed)
 
 
+@pytest.mark.slow
 def test_a_regression_within_what_is_allowed_passes_and_an_improvement_too(make_run: MakeRun):
     old = make_run(one_fabric(), "old")
     for slower in (1.02, 0.8):

@@ -144,6 +144,7 @@ def test_one_block_far_off_makes_blocks_that_resemble_each_other_no_worse():
     assert Span(0.6, 0.9, 0.2).reach == pytest.approx(0.45), "ratios that wander fill their range"
 
 
+@pytest.mark.slow
 def test_few_blocks_that_do_not_exclude_a_correlation_are_doubtful_where_it_would_change_the_verdict():
     def asked(seed: int, faster: float, blocks: int) -> bool:
         noise = np.random.default_rng(seed).normal(0.0, 0.01, (2, 1, blocks)) + np.zeros((2, len(KEYS), blocks))

@@ -215,6 +215,7 @@ def test_a_rate_that_cannot_be_is_told_of_the_launch_that_measured_it(make_run: 
     assert first.launch_id in told
 
 
+@pytest.mark.slow
 def test_a_doubt_about_a_cell_that_nothing_is_compared_with_is_a_note(make_run: MakeRun):
     cells = [replace(TRIP, medians={"one": 47e3}), OTHER_TRIP]
     lateness = {0: late(3.15e6), 1: late(300)}
@@ -429,6 +430,7 @@ def test_a_few_frames_out_of_order_among_very_many_are_a_note(make_run: MakeRun,
     assert {one.severity for one in findings.warnings if "switch failed by itself" in one.text} == {severity}
 
 
+@pytest.mark.slow
 def test_switches_that_lost_nothing_or_told_nothing_are_no_caution(make_run: MakeRun):
     assert own_failures(analyse([measured(make_run, lambda _: {0: late(300)})])) == []
     both = {name: {"ports": [port()]} for name in ("one", "other")}

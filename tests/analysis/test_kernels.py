@@ -123,6 +123,7 @@ def findings(run: Run) -> Findings:
     return analyse([run])
 
 
+@pytest.mark.slow
 def test_kernels_stand_in_the_order_of_what_the_network_is_worth_to_them(findings: Findings):
     found = RATIOS.of(findings)
     assert [one.workload.short for one in found] == ["IS.W", "CG.W", "EP.W"]
@@ -172,6 +173,7 @@ def test_speed_up_is_over_the_fewest_ranks(findings: Findings):
     assert found["fast-ethernet", "IS.W"].times.value == pytest.approx(SPEED_UP / 3.0, rel=0.02)
 
 
+@pytest.mark.slow
 def test_a_wrong_result_is_never_compared(tmp_path: Path):
     findings = analyse([kernel_run(tmp_path / "run", wrong="IS")])
     assert {benchmark(one) for one in LOADS.of(findings)} == {"EP", "CG"}
@@ -236,6 +238,7 @@ def test_kernels_that_gain_as_much_are_named_together(tmp_path: Path):
     assert line.endswith("; EP.W (1.000 times) the least.")
 
 
+@pytest.mark.slow
 def test_kernels_that_gain_as_little_are_named_together(tmp_path: Path):
     line, *_ = workload_lines(analyse([kernel_run(tmp_path / "run", gains={**SLOWER, "CG": SLOWER["EP"]})]))
     assert line.startswith("IS.W (3.00 times) gains most by myrinet over fast-ethernet; ")
@@ -243,6 +246,7 @@ def test_kernels_that_gain_as_little_are_named_together(tmp_path: Path):
     assert line.endswith("the least, not told apart.")
 
 
+@pytest.mark.slow
 def test_two_runs_have_no_blocks_to_tell_an_order_by(tmp_path: Path, run: Run):
     before = kernel_run(tmp_path / "run")
     found = analyse([before, run])
@@ -274,6 +278,7 @@ def test_a_dossier_of_kernels_alone_has_no_empty_chapter_on_message_sizes(findin
     assert 'id="sizes"' in page_of(example_findings)
 
 
+@pytest.mark.slow
 def test_a_run_without_kernels_is_no_reference(tmp_path: Path):
     empty = kernel_run(tmp_path / "run", wrong="IS")
     for launch in (tmp_path / "run/launches").iterdir():

@@ -59,6 +59,7 @@ def name_of(one: LoadRatio) -> str:
     return one.workload.name or one.load.partition(".")[0]
 
 
+@pytest.mark.slow
 def test_all_workloads_stand_in_one_order_whatever_they_are_judged_by(findings: Findings):
     found = list(ratios(findings).values())
     assert [name_of(one) for one in found] == ["FT", "hpl", "CG", "hpcg", "EP"]
@@ -299,6 +300,7 @@ def test_ranks_share_processors_only_on_one_machine():
     assert sharing(untold, is_one_machine=True) is None
 
 
+@pytest.mark.slow
 def test_every_format_shows_workloads_first_and_marks_what_is_predicted(findings: Findings):
     for name in ("markdown", "text", "html"):
         form = FORMATS[name]

@@ -41,6 +41,7 @@ def test_the_finding_is_on_the_first_screen_in_the_warnings_and_in_the_decision(
     assert decision.notes[0].startswith("8 of 20 starts on fast gave nothing, 0 of 12 on slow")
 
 
+@pytest.mark.slow
 def test_a_change_after_which_starts_fail_is_a_finding(tmp_path: Path):
     well = lost_run(tmp_path / "well", blocks=BLOCKS + 1)
     ill = lost_run(tmp_path / "ill", blocks=BLOCKS, again=DIED)

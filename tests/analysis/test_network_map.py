@@ -240,6 +240,7 @@ def test_the_report_warns_of_pairs_that_nobody_could_name(tmp_path: Path):
     assert [one.severity for one in found.warnings if "Cannot be named yet" in one.text] == [Severity.NOTE]
 
 
+@pytest.mark.slow
 def test_a_map_of_hundreds_of_hosts_is_an_image_with_all_of_its_numbers_beside_it(tmp_path: Path):
     slower = {(min(3, other), max(3, other)): 1.3 for other in range(130) if other != 3}
     findings = analyse([write_many(tmp_path, 130, slower)])

@@ -124,6 +124,7 @@ def test_drift_that_both_fabrics_share_cancels_in_the_ratio(make_run: MakeRun):
     assert max(one.ratio_high / one.ratio_low for one in ratios) < 1.03  # type: ignore[operator]
 
 
+@pytest.mark.slow
 def test_a_crossover_is_the_pair_of_decided_sizes_around_it_and_no_point_without_a_model(make_run: MakeRun):
     sizes = (64, 256, 1024, 4096, 16384, 65536)
     run = make_run(two(lambda cell: 1.0 + 0.05 * (np.log2(cell.message_bytes) - 11.0), sizes=sizes))

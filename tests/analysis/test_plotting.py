@@ -140,6 +140,7 @@ def test_seconds_and_gains_of_loads_over_ranks(loads: Run):
     assert values(plot(loads, PlotY.SECONDS, "nodes", load="CG.W").series[0]) == values(slow)
 
 
+@pytest.mark.slow
 def test_levels_coefficients_and_gains_are_those_of_the_report(loads: Run, tmp_path: Path):
     found = SPEED_UPS.of(analyse([loads]))
     gains = plot(loads, PlotY.SPEED_UP, "ranks", load="*.W", ranks="4")
@@ -186,6 +187,7 @@ def test_a_fabric_with_numbers_of_two_origins_is_marked_run_by_run(run: Run, tmp
     assert found.marks == {Origin.EMULATED: ("slow of today",)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("asked", "message", "hint"),
     [

@@ -222,6 +222,7 @@ def test_between_hosts_with_clocks_of_their_own_it_is_said_as_well_how_much_pass
     assert "the stage that differs most is driver, wire and switch, by 50." in sentence
 
 
+@pytest.mark.slow
 def test_what_the_emulation_adds_to_a_difference_is_no_stage_of_a_fabric(tmp_path: Path):
     """Named was the stage that differed most, the emulator among them, as if a fabric or a host took that time."""
     late = {**WAY, "wire": 8_000.0, "emulator": 20_120.0}

@@ -59,6 +59,7 @@ def told(fabricbench: Call, *arguments: object) -> Trend:
     return Trend.model_validate_json(out)
 
 
+@pytest.mark.slow
 def test_a_change_is_told_where_it_is_with_what_else_changed(nights: Path, fabricbench: Call):
     found = told(fabricbench, nights, "--campaign", "synthetic")
     series = {one.fabric: one for one in found.series}
@@ -75,6 +76,7 @@ def test_a_change_is_told_where_it_is_with_what_else_changed(nights: Path, fabri
     )
 
 
+@pytest.mark.slow
 def test_unlike_runs_are_not_set_beside_each_other(nights: Path, fabricbench: Call):
     found = told(fabricbench, nights, "--fabric", "fast")
     assert {one.campaign: len(one.points) for one in found.series} == {"other": 1, "synthetic": 2 * STEP}
@@ -121,6 +123,7 @@ def test_a_report_shows_how_its_tests_went_up_to_its_run(nights: Path, fabricben
     assert (code, "goes with one run" in err) == (2, True)
 
 
+@pytest.mark.slow
 def test_what_was_not_asked_for_is_not_read(nights: Path, fabricbench: Call):
     code, _, err = fabricbench("trend", nights, "--test", "rdma*")
     assert (code, "has a test that was asked for" in err) == (2, True)
@@ -136,6 +139,7 @@ def test_too_few_runs_have_no_change_and_say_so(nights: Path, fabricbench: Call)
     )
 
 
+@pytest.mark.slow
 def test_a_gate_takes_the_last_run_that_is_complete_and_proven(tmp_path: Path, fabricbench: Call):
     for number in (0, 1, 2):
         night(tmp_path, number)

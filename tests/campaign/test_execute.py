@@ -189,6 +189,7 @@ def test_a_layer_without_permission_is_told_once_and_the_rest_is_measured(settin
     assert all("frame pingpong could not be measured" in text and "AF_PACKET" in text for text in notices)
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_keeps_what_the_launch_had_measured_and_resumes(setting: Setting):
     setting.launcher.behave(setting.ids[0], "slow")
     timer = threading.Timer(1.5, os.kill, (os.getpid(), signal.SIGINT))

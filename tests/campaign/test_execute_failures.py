@@ -71,6 +71,7 @@ def test_a_process_that_could_not_be_ended_is_told_and_costs_no_launch(setting: 
     ]
 
 
+@pytest.mark.slow
 def test_a_launch_in_which_a_rank_stood_still_is_measured_again(setting: Setting):
     setting.launcher.behave(setting.ids[0], "stands still")
     setting.run()
@@ -287,6 +288,7 @@ def test_a_launch_that_hung_after_its_record_counts(setting: Setting):
     assert "hung until its time limit" in setting.of(Notice)[0].text
 
 
+@pytest.mark.slow
 def test_a_launch_whose_exit_code_says_that_it_failed_does_not_count_for_run_resume_or_report(setting: Setting):
     failing = setting.ids[1]
     setting.launcher.behave(failing, "dies at the end 3", "dies at the end 3")
@@ -304,6 +306,7 @@ def test_a_launch_whose_exit_code_says_that_it_failed_does_not_count_for_run_res
     assert not setting.entries(JournalEvent.ADOPTED)
 
 
+@pytest.mark.slow
 def test_a_launch_whose_record_is_not_of_what_was_planned_fails_and_names_the_cell(setting: Setting):
     failing = setting.ids[1]
     setting.launcher.behave(failing, "another size", "another size")

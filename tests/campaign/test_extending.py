@@ -84,6 +84,7 @@ def test_a_finished_run_gets_more_blocks_and_measures_only_those(bench: Bench):
     assert [one.launch_id for one in run.manifest.planned] == bench.planned()
 
 
+@pytest.mark.slow
 def test_an_extension_is_written_down_with_how_many_blocks_there_were_and_counts_as_a_look(bench: Bench):
     bench.start()
     assert Run.open(bench.path).looks == (2,)
@@ -149,6 +150,7 @@ def lose(bench: Bench, *launch_ids: str) -> None:
         shutil.rmtree(bench.path / "launches" / launch_id)
 
 
+@pytest.mark.slow
 def test_an_extension_that_added_half_a_block_is_no_look_of_its_own(bench: Bench):
     bench.start()
     bench.resume(blocks=3)
@@ -162,6 +164,7 @@ def test_an_extension_that_added_half_a_block_is_no_look_of_its_own(bench: Bench
     assert (second.planned, second.measured) == (3, 2)
 
 
+@pytest.mark.slow
 def test_blocks_of_which_nothing_is_measured_are_given_up_and_that_is_written_down(bench: Bench):
     bench.start()
     bench.resume(blocks=5)
@@ -178,6 +181,7 @@ def test_blocks_of_which_nothing_is_measured_are_given_up_and_that_is_written_do
     assert bench.planned() == before[:8]
 
 
+@pytest.mark.slow
 def test_blocks_that_hold_anything_measured_are_not_given_up(bench: Bench):
     bench.start()
     bench.resume(blocks=4)

@@ -171,6 +171,7 @@ def second_of(cluster: Cluster, block: int) -> str:
     return [launch.launch_id for launch in plan.launches if launch.block == block][1]
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_without_a_node_and_says_so_everywhere(cluster: Cluster):
     half = second_of(cluster, 1)
     cluster.let_node_fail_in(half)
@@ -200,6 +201,7 @@ def test_a_run_goes_on_without_a_node_and_says_so_everywhere(cluster: Cluster):
     assert compared[("ring", "3 ranks,without c")] == 3
 
 
+@pytest.mark.slow
 def test_without_the_option_the_run_ends_and_names_the_node_and_the_option(cluster: Cluster):
     half = second_of(cluster, 1)
     cluster.let_node_fail_in(half)
@@ -214,6 +216,7 @@ def test_without_the_option_the_run_ends_and_names_the_node_and_the_option(clust
     assert not any(started.startswith("b00") for started in cluster.launcher.started)
 
 
+@pytest.mark.slow
 def test_what_a_half_block_measured_on_more_nodes_is_kept_aside_whatever_its_name(cluster: Cluster):
     half = second_of(cluster, 1)
     cluster.let_node_fail_in(half)
@@ -228,6 +231,7 @@ def test_what_a_half_block_measured_on_more_nodes_is_kept_aside_whatever_its_nam
     assert [path.name for path in farm.iterdir()] == ["attempt-1"]
 
 
+@pytest.mark.slow
 def test_a_crash_after_the_new_plan_mixes_nothing(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
     half = second_of(cluster, 1)
     cluster.let_node_fail_in(half)

@@ -188,6 +188,7 @@ def test_kernels_are_a_kind_of_workload():
     assert by_kind == campaign({"benchmarks": ["IS"]})
 
 
+@pytest.mark.complete
 def test_a_kernel_is_told_which_interface_leads_into_the_fabric():
     plan = plan_run(campaign({"benchmarks": ["IS"]}), lab_of(), seed=1)
     launch = next(one for one in plan.launches if one.fabric == "myrinet")

@@ -212,6 +212,7 @@ def test_the_noise_of_too_short_a_run_or_of_the_control_alone_is_refused(tmp_pat
         read_noise(write_synthetic_run(tmp_path / "control", cells=cells))
 
 
+@pytest.mark.slow
 def test_a_quieter_machine_is_said_to_find_smaller_differences(tmp_path: Path):
     plan = plan_run(QUICK, find_venue("lab:fast-ethernet,myrinet", 4).testbed(), seed=1)
     quiet, loud = (

@@ -141,6 +141,7 @@ def test_an_answer_that_cannot_be_read_is_told(nodes: FakeNodes, script: str, sa
     assert said in error.found
 
 
+@pytest.mark.slow
 def test_nodes_that_hang_cost_one_limit_and_the_others_are_known(nodes: FakeNodes, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(preflight, "NODE_SECONDS", 2.0)
     nodes.behave("c1", "exec sleep 1000")

@@ -30,6 +30,7 @@ def test_a_campaign_that_leaves_nothing_out_refuses_them(tmp_path: Path):
         prepare(str(path), "local", None, None, None, 1)
 
 
+@pytest.mark.complete
 def test_where_no_fabric_carries_anything_it_is_refused_all_the_same():
     with pytest.raises(UsageError, match="has layer rdma"):
         prepare("rdma", "local", None, None, None, 1)

@@ -54,6 +54,7 @@ def test_a_busy_machine_is_told_of_and_a_quiet_one_is_not():
     assert "0.8 of 2 processors do other work (load average " in told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("busy", [0.8, 0.0])
 def test_a_run_on_this_machine_says_so_before_its_first_launch_and_keeps_it(
     busy: float, testbed: Testbed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

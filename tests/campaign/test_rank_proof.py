@@ -141,6 +141,7 @@ def test_a_kernel_that_found_itself_alone_is_void(tmp_path: Path):
     assert "found 1 rank in MPI_COMM_WORLD, and 2 were asked for" in found.facts.invalid_because[0]
 
 
+@pytest.mark.complete
 @pytest.mark.parametrize(
     "kind", ["npb", "hpcg", "fft-convolution", "elliptic", "shared-lu", "shared-raytrace", "training-step"]
 )

@@ -94,6 +94,7 @@ def stamped_curve(path: Path, held_stage: str, *, is_one_clock: bool = True) -> 
     return analyse([write_synthetic_run(path, cells=cells, blocks=8, noise=Noise(0.002, 0.01))])
 
 
+@pytest.mark.slow
 def test_a_hold_by_the_switch_is_named_as_a_delay_of_the_last_segment(tmp_path: Path):
     findings = stamped_curve(tmp_path / "run", "switch")
     (found,) = rows_of(findings, anomalies.NAME, CurveAnomaly)
@@ -105,11 +106,13 @@ def test_a_hold_by_the_switch_is_named_as_a_delay_of_the_last_segment(tmp_path: 
     assert "Stage" in anomalies.CHAPTER.tables_with_rows(findings)[0][1].columns
 
 
+@pytest.mark.slow
 def test_what_takes_longer_elsewhere_is_placed_there(tmp_path: Path):
     (found,) = rows_of(stamped_curve(tmp_path / "run", "return"), anomalies.NAME, CurveAnomaly)
     assert found.stage == (Stage.RETURN,)
 
 
+@pytest.mark.slow
 def test_between_hosts_with_clocks_of_their_own_it_is_all_of_the_fabric(tmp_path: Path):
     findings = stamped_curve(tmp_path / "run", "switch", is_one_clock=False)
     (found,) = rows_of(findings, anomalies.NAME, CurveAnomaly)

@@ -94,6 +94,7 @@ def switch_of(findings: Findings, fabric: str) -> FabricSwitch:
     return next(one for one in rows_of(findings, switches.NAME, FabricSwitch) if one.fabric == fabric)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fabric", "forwarding", "count", "delay_ns"),
     [
@@ -228,6 +229,7 @@ def test_without_a_stream_it_is_said_what_to_measure(tmp_path: Path):
     assert any("cannot say the line rate or forwarding: no stream" in line for line in switches.CHAPTER.lines(found))
 
 
+@pytest.mark.slow
 def test_what_cannot_be_said_of_any_fabric_is_one_sentence_and_no_table_of_dashes(tmp_path: Path):
     made = [one for one in cells(("stored", "at-once"), SIZES, has_stages=True) if one.pattern is not Pattern.STREAM]
     testbed = synthetic_testbed({"stored": 1e9, "at-once": 1e9})

@@ -212,6 +212,7 @@ def test_an_interrupted_run_exits_with_130_and_leaves_no_process(
     assert marked_processes(mark) == []
 
 
+@pytest.mark.slow
 def test_where_no_lab_can_be_had_it_says_what_to_do_instead(tmp_path: Path):
     answer = fabricbench("run", "quick", "--testbed", "lab:fast-ethernet", "-o", str(tmp_path / "run"), PATH="/nowhere")
     assert answer.returncode == 3

@@ -47,6 +47,7 @@ def test_run_directories_are_offered_and_the_folders_on_the_way(tmp_path: Path):
     assert completion.run_directories("nowhere/") == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [("run qui", "quick"), ("plan quick --testbed loc", "local"), ("list ping", "pingpong"), ("show ru", "runs/")],

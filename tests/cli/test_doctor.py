@@ -5,6 +5,7 @@ import os
 import subprocess
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from fabricbench.cli import app
@@ -27,6 +28,7 @@ def test_the_doctor_writes_text_with_facts_and_advice():
     assert "what to do:" in result.stdout or "nothing was found" in result.stdout
 
 
+@pytest.mark.slow
 def test_the_doctor_tells_of_a_library_that_stands_before_the_mpi_of_the_measurer(tmp_path: Path):
     (tmp_path / "libmpi.so.12").write_text("no library")
     environment = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path)}

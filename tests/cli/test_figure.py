@@ -46,6 +46,7 @@ def test_several_choices_of_one_trait_add_up(run: Path, tmp_path: Path, fabricbe
     assert "64.0" not in data
 
 
+@pytest.mark.slow
 def test_machines_stand_on_an_axis_or_tell_series_apart(tmp_path: Path, fabricbench: Call):
     runs = [tmp_path / name for name in ("a", "b")]
     for seed, (run, processor) in enumerate(zip(runs, (XEON, EPYC), strict=True)):

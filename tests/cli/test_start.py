@@ -132,6 +132,7 @@ def test_an_error_that_nobody_expected_ends_with_a_code_of_its_own_and_its_trace
     assert (end.value.code, "Traceback" in said, "LookupError: a bug" in said) == (70, True, True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("value", "said"),
     [("[" * 3000 + "]" * 3000, "nested too deep"), ("1" * 5000, "is not valid TOML: Exceeds the limit")],
@@ -156,6 +157,7 @@ def test_the_version_is_told_by_the_command_and_by_the_option(fabricbench: Fabri
     assert told.stdout.startswith("fabricbench 0.")
 
 
+@pytest.mark.slow
 def test_native_programs_are_looked_for_only_where_the_variable_says(fabricbench: Fabricbench, tmp_path: Path):
     done = fabricbench("plan", "quick", "--testbed", "local", FABRICBENCH_BIN=str(tmp_path))
     assert done.returncode == 3

@@ -115,6 +115,7 @@ def judged_by(name: str) -> list[dict[str, str]]:
     return [{"name": name, "regex": "(x)", "unit": "s", "better": "lower"}]
 
 
+@pytest.mark.slow
 def test_a_test_that_the_new_run_does_not_measure_is_not_waited_for(
     tmp_path: Path, fabricbench: Call, asked_for: list[Path]
 ):

@@ -68,6 +68,7 @@ def typed(tmp_path: Path) -> Iterator[Typed]:
     os.close(terminal)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "completed"),
     [

@@ -61,6 +61,7 @@ def test_every_origin_but_measuring_here_has_its_mark():
     assert set(MARKS) == set(Origin) - {Origin.MEASURED}
 
 
+@pytest.mark.slow
 def test_the_first_screen_of_every_form_says_so(findings: Findings):
     assert "  IMPORTED numbers" in render_terminal(findings, 120, color=False).splitlines()[0]
     assert (

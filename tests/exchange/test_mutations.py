@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.exchange.samples import SAMPLES
 from tests.exchange.test_linktest import AT_ONCE, SERIAL
 from tests.exchange.test_mpigraph import MATRIX
@@ -28,5 +29,6 @@ BY_GRAMMAR = [
 """Texts of programs of which there is no real output."""
 
 
+@pytest.mark.slow
 def test_a_damaged_text_is_no_traceback_and_no_wrong_figure_without_a_word():
     assert complaints(SAMPLES + BY_GRAMMAR, MUTANTS, seed=1) == []

@@ -165,6 +165,7 @@ def test_an_imported_result_that_tells_no_time_is_exported_without_one(tmp_path:
     assert {row[heading.index("job_completion_time")] for row in rows} == {""}
 
 
+@pytest.mark.slow
 def test_variables_of_one_test_are_rows_of_their_own_in_the_summary_and_series_of_figures(
     tmp_path: Path, fabricbench: Call
 ):

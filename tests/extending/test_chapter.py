@@ -72,6 +72,7 @@ def test_forms_for_people_have_its_title_its_line_and_its_table(name: str, findi
     assert ('<figure id="figure-launch-times"' in body) is (name == "html")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["html", "markdown", "json"])
 def test_the_method_has_its_paragraph_with_the_level_of_the_report(name: str, findings: Findings):
     assert "starting MPI is not in it" in rendered(name, findings)
@@ -95,6 +96,7 @@ def test_csv_has_a_file_of_its_rows_at_full_precision(findings: Findings):
     assert [(row["fabric"], float(row["time"])) for row in rows] == [("slow", 15e9), ("fast", 15e9)]
 
 
+@pytest.mark.slow
 def test_its_figure_is_one_of_all(findings: Findings):
     assert draw("launch-times", findings).to_dict(validate=True)["concat"]
     form = FORMATS["svg"]

@@ -35,6 +35,7 @@ def test_a_full_frame_counts_as_on_the_wire(fabric: EmulatedFabric):
     assert 0 <= counted_bytes(fabric, frame) - fabric.wire.wire_bytes(frame) < 2
 
 
+@pytest.mark.slow
 @given(fabric=st.sampled_from(FABRICS), packet=st.integers(60, 9014))
 def test_no_frame_counts_for_less_than_it_takes_on_the_wire(fabric: EmulatedFabric, packet: int):
     frame = min(packet, fabric.mtu + 14)

@@ -51,6 +51,7 @@ def test_150_nodes_are_asked_where_only_256_files_may_be_open():
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
+@pytest.mark.slow
 def test_ten_nodes_that_hang_cost_one_time_limit_and_leave_no_process(tmp_path: Path):
     notes = [tmp_path / str(number) for number in range(10)]
     hung = {path.name: ["sh", "-c", f"echo $$ > {path}; sleep 1000 & wait"] for path in notes}

@@ -24,6 +24,7 @@ shift; exec "$@"
 """
 
 
+@pytest.mark.slow
 def test_nodes_that_do_not_answer_twice_are_named_with_what_was_heard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     way = script(tmp_path / "way", REACHES.format(folder=tmp_path))
     monkeypatch.setattr(machines, "ANSWER_SECONDS", 1.0)

@@ -94,6 +94,7 @@ def switch() -> Iterator[int]:
     process.wait()
 
 
+@pytest.mark.slow
 def test_a_switch_or_a_keeper_beside_the_launch_is_named(tmp_path: Path, switch: int):
     thread = stopped_while(lambda: [switch], 1.6)
     [found] = watched(tmp_path, "sleep 300", {switch: "the switch of fe in lab four"}).standstills
@@ -111,6 +112,7 @@ def test_a_machine_that_slept_is_seen(monkeypatch: pytest.MonkeyPatch):
     assert [(one.what, one.pid, one.seconds) for one in watch.found] == [("this machine", None, 30.0)]
 
 
+@pytest.mark.slow
 def test_a_frozen_container_is_told_from_a_watcher_that_alone_was_stopped():
     """After Ctrl-Z the launch goes on: its processes have used processor time when the watcher comes back."""
     busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])

@@ -63,6 +63,7 @@ def test_death_by_a_signal_is_told_as_a_shell_does(started: Started):
     assert run_watched(started.command("kill -SEGV $$"), limit_seconds=20).exit_code == 128 + signal.SIGSEGV
 
 
+@pytest.mark.slow
 def test_a_command_that_hangs_is_ended_at_its_limit_with_its_orphans_and_its_log(started: Started):
     begin = time.monotonic()
     outcome = run_watched(started.command(ORPHAN + "echo waiting >&2; sleep 300"), limit_seconds=1.0)
@@ -117,6 +118,7 @@ def test_what_is_raised_meanwhile_ends_the_command_first(started: Started):
     assert started.left() == []
 
 
+@pytest.mark.slow
 def test_a_killed_caller_leaves_nothing_behind(started: Started):
     caller = f"""
 from pathlib import Path

@@ -108,6 +108,7 @@ def in_lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
         lab.down()
 
 
+@pytest.mark.complete
 def test_layer_frame_has_four_doors():
     assert doors()["frame"] == DOORS
 

@@ -47,6 +47,7 @@ def damaged(run: Run) -> dict[str, str]:
     return {one.launch_id: one.reason for one in opened.damaged}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["samples.parquet", "cells.parquet", "channels.parquet"])
 def test_every_flipped_bit_is_noticed_names_the_file_and_costs_one_launch(run: Run, name: str):
     drawn = random.Random(5)
@@ -233,6 +234,7 @@ def test_where_no_file_can_be_decoded_none_is_called_damaged(
         damaged(run)
 
 
+@pytest.mark.slow
 def test_a_process_that_was_forked_leaves_the_decoding_child_to_its_parent(
     run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
@@ -255,6 +257,7 @@ def test_a_process_that_was_forked_leaves_the_decoding_child_to_its_parent(
     assert (tmp_path / "started").read_text() == "\n\n"
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(30)
 def test_many_files_are_decoded_by_a_second_child_while_the_first_is_busy(run: Run, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(decoding, "MANY_FILES", 1)

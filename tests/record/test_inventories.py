@@ -16,6 +16,7 @@ from support.configured_runs import write_system
 FACTS = st.dictionaries(st.sampled_from(["cpu", "kernel", "mtu", "missing"]), st.sampled_from("ab"))
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(min_size=1, max_size=3), FACTS, max_size=20))
 def test_what_is_folded_unfolds_to_the_same(inventory: dict[str, dict[str, str]]):
     assert unfolded(json.loads(json.dumps(folded(inventory)))) == inventory

@@ -116,6 +116,7 @@ def test_a_list_and_an_open_run_count_the_same(tmp_path: Path):
     assert found.launches_done == len(run.launches)
 
 
+@pytest.mark.slow
 def test_a_list_of_runs_that_lost_nothing_loads_no_part_of_reports(tmp_path: Path):
     write_synthetic_run(tmp_path / "runs/run", cells=ladder_cells({"a": 1e8}, sizes=(64,), samples=5), blocks=2)
     program = (

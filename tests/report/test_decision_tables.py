@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from fabricbench.analysis.findings import (
     BreakEven,
     BreakEvenKind,
@@ -140,6 +142,7 @@ def test_nothing_decided_says_why_and_no_decision_says_nothing():
     assert decision_tables(nothing) == []
 
 
+@pytest.mark.slow
 def test_a_decision_stands_on_the_first_screen_in_every_form_and_nothing_stands_there_without_one():
     decided = with_rows(small_findings(), decision=DECISION.of(findings()))
     (first, *_) = decision_lines(decided)

@@ -79,6 +79,7 @@ def page(request: pytest.FixtureRequest) -> Page:
     return Page(page_of(request.param))
 
 
+@pytest.mark.slow
 def test_nothing_is_loaded_from_anywhere(page: Page):
     for tag, attributes, _ in page.elements:
         for name, value in attributes.items():
@@ -153,6 +154,7 @@ def unpacked(page: Page) -> dict[str, Any]:
     return content
 
 
+@pytest.mark.slow
 def test_a_hostile_name_stays_a_name():
     text = page_of(hostile_findings)
     page = Page(text)

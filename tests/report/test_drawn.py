@@ -22,6 +22,7 @@ def rows(name: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(drawn_csv(figure, findings))))
 
 
+@pytest.mark.slow
 def test_every_figure_has_numbers_of_every_panel_that_say_where_they_come_from():
     for name, figure in present(example_findings()).items():
         assert {row["panel"] for row in rows(name)} == {panel.title for panel in figure.panels}

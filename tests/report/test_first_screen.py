@@ -59,6 +59,7 @@ def test_every_form_tells_the_same_answer(name: str, make: Callable[[], Findings
             assert value.text in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", EXAMPLES)
 def test_a_doubt_stands_below_the_first_table_that_marks_a_row_with_it(make: Callable[[], Findings]):
     findings = make()
@@ -187,6 +188,7 @@ def test_an_undecided_row_is_grey_in_the_plot_and_in_the_table():
     assert '<tr class="open undecided">' in page_of(example_findings)
 
 
+@pytest.mark.slow
 def test_three_fabrics_are_ranked_in_each_row_and_compared_pair_by_pair_below():
     findings = three_fabric_findings()
     brief = render_terminal(findings, 100, color=False, is_brief=True)

@@ -38,6 +38,7 @@ def rendered(name: str, findings: Findings) -> str:
     return form.render(findings).decode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["terminal", "markdown", "html"])
 def test_every_form_says_that_a_fabric_is_scaled_and_only_where_it_is(tmp_path: Path, name: str):
     scaled, plain = (findings_of(tmp_path / each, f"myrinet,{each}") for each in ("roce-100g", "sci"))

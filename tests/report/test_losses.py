@@ -179,6 +179,7 @@ def test_a_single_lost_start_of_twelve_is_a_remark_and_no_doubt(tmp_path: Path):
     assert losses == ("fast: 1 of 13 starts gave nothing that counts (1 failed)",)
 
 
+@pytest.mark.slow
 def test_runs_and_show_and_compare_say_it_first(tmp_path: Path, fabricbench: Call):
     run = lost_run(tmp_path / "run", invalid=FAST[:1])
     line = "the network tests: fast lost 1 of 6 launches (1 invalid: the traffic went another way); slow none"
@@ -198,6 +199,7 @@ def test_tests_that_failed_within_launches_are_counted(tmp_path: Path):
     assert line == "the network tests: slow and fast each could not measure 2 of 12 results, in 2 launches (no answer)"
 
 
+@pytest.mark.slow
 def test_show_and_runs_tell_where_starts_were_lost_more_often_than_chance_makes(tmp_path: Path, fabricbench: Call):
     died = [f"b{block:02d}-fast" for block in range(8)]
     run = lost_run(tmp_path / "run", blocks=12, again=died)

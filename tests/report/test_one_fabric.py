@@ -105,6 +105,7 @@ def test_every_format_shows_all_sizes_and_what_single_messages_cost(findings: Fi
             assert pattern in text, name
 
 
+@pytest.mark.slow
 def test_no_format_speaks_of_a_comparison(findings: Findings):
     texts = formats_of(findings) | {"latex": latex.render(findings).decode()}
     page = texts["html"]  # whose style and script know all pages; what was published of other fabrics compares them
@@ -223,6 +224,7 @@ def test_loads_of_one_fabric_have_speed_up_and_efficiency(tmp_path: Path):
     assert " 44." in row, "0.4 s on one rank, 0.1 s and 8 x 20 MB over the wire on four"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("unit", "scale"), [("MB/s", 8e6), ("MiB/s", 8 * 2**20)])
 def test_throughputs_are_written_in_the_units_that_were_asked_for(
     unit: str,

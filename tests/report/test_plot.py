@@ -132,6 +132,7 @@ def test_axes_are_logarithmic_as_suits_them_or_as_asked(
     assert tuple(channels(drawn, axis)[-1]["scale"].get("type") for axis in ("x", "y")) == scales
 
 
+@pytest.mark.slow
 def test_bars_begin_at_0_and_have_their_intervals(class_a: Run):
     of = plot(class_a, PlotY.SECONDS, "load", ranks="4", pattern="npb")
     drawn = figure(of, has_bars=True)

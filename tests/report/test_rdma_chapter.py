@@ -132,6 +132,7 @@ def test_an_end_with_a_smaller_mtu_is_a_warning(tmp_path: Path):
     assert "port MTU 1024 on n0, port MTU 512 on n1; the path MTU in force was 512" in told.text
 
 
+@pytest.mark.slow
 def test_runs_that_do_not_tell_how_they_were_attached_have_no_such_table(findings: Findings):
     assert not attached_table(findings).rows
 
@@ -171,6 +172,7 @@ def test_incasts_over_rdma_are_not_mixed_with_those_of_sockets(findings: Finding
     assert incasts(findings) == []
 
 
+@pytest.mark.slow
 def test_every_text_format_and_the_page_show_the_chapter(findings: Findings):
     terminal, text = render_terminal(findings, 160, color=False), markdown.render(findings).decode()
     for shown in (terminal, text):
@@ -216,6 +218,7 @@ def test_doors_stand_apart_and_ports_that_nobody_read_have_a_dash(tmp_path: Path
     assert not any("retransmission" in one.text for one in found.warnings)
 
 
+@pytest.mark.slow
 def test_an_unproven_path_is_said_on_the_first_screen_and_in_the_warnings(tmp_path: Path):
     found = rdma_findings(tmp_path / "run", rdma_cells(queue_pairs=(1,)), unproven=["rail40"])
     assert any("of unproven path" in one.text and one.subject == "rail40" for one in found.warnings)

@@ -48,6 +48,7 @@ def report(*arguments: str | Path) -> Result:
     return CliRunner().invoke(app, ["report", *map(str, arguments)])
 
 
+@pytest.mark.slow
 def test_the_dossier_stands_beside_the_run_and_its_path_is_printed(tmp_path: Path):
     result = report(tmp_path)
     assert result.exit_code == 0, result.output
@@ -56,6 +57,7 @@ def test_the_dossier_stands_beside_the_run_and_its_path_is_printed(tmp_path: Pat
     assert [{"runs": [tmp_path], "baseline": None}] == CALLS
 
 
+@pytest.mark.slow
 def test_a_report_of_several_runs_leaves_the_dossier_of_each(tmp_path: Path):
     runs = [tmp_path / name for name in ("old", "new")]
     for run in runs:
@@ -165,6 +167,7 @@ def test_text_goes_to_the_terminal_unless_a_file_is_named(tmp_path: Path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_one_figure_goes_to_one_file_and_all_of_them_to_a_folder(tmp_path: Path):
     one = report(tmp_path, "--figure", "ladder", "-o", tmp_path / "ladder.svg")
     assert one.exit_code == 0, one.output

@@ -72,6 +72,7 @@ def test_nothing_is_asked_and_nothing_is_noted_where_no_side_sets_anything(tmp_p
         assert settings is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
 def test_settings_are_restored_after_a_failure_and_after_ctrl_c(cluster: Cluster, error: type[BaseException]):
     before = cluster.state()
@@ -192,6 +193,7 @@ def test_after_a_kill_the_next_command_of_any_kind_restores(cluster: Cluster):
     assert "restored" not in fabricbench("list").stderr
 
 
+@pytest.mark.slow
 def test_many_nodes_that_are_off_are_one_deadline_and_one_line(cluster: Cluster):
     leave_settings(cluster)
     ((path, entry),) = ledger.entries().items()
@@ -293,6 +295,7 @@ def test_a_lab_refuses_what_its_nodes_share_with_the_machine(cluster: Cluster, n
     assert not ledger.has_entries()
 
 
+@pytest.mark.slow
 def test_nodes_that_a_slurm_job_reached_are_asked_only_within_a_job_that_has_them(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ):
@@ -339,6 +342,7 @@ def test_an_emulated_node_that_ended_has_nothing_to_restore(cluster: Cluster):
     assert not ledger.has_entries()
 
 
+@pytest.mark.slow
 def test_what_a_run_could_not_restore_itself_is_restored_though_its_process_goes_on(cluster: Cluster):
     before, notes = cluster.state(), []
     with session(cluster, notes) as settings:
@@ -408,6 +412,7 @@ def test_originals_are_read_while_nobody_else_restores_or_begins(cluster: Cluste
     assert not any(free)
 
 
+@pytest.mark.slow
 def test_an_entry_that_cannot_be_read_is_named_and_kept(cluster: Cluster):
     path = ledger.new_path()
     path.parent.mkdir(parents=True)

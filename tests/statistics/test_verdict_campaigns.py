@@ -13,6 +13,7 @@ def test_every_noise_gives_campaigns_that_the_first_screen_can_be_written_of(noi
     run_campaign(np.random.default_rng(1), noise, 5, 1.1)
 
 
+@pytest.mark.slow
 def test_twice_as_fast_is_clear_beside_one_slow_mode_and_equal_fabrics_are_not_told_apart():
     random = np.random.default_rng(2)
     double = [run_campaign(random, "slow mode, both, 1 in 10", 6, 2.0) for _ in range(25)]

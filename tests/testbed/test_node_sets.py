@@ -207,6 +207,7 @@ def test_that_the_nodes_differ_is_told_on_the_first_screen_and_with_what_they_di
     assert [row[2] for row in fabric_table(found).rows] == ["n[0-1]", "n[2-3]"]
 
 
+@pytest.mark.slow
 def test_a_gate_stays_open_where_a_fabric_was_measured_on_other_nodes_of_the_same_testbed(tmp_path: Path):
     old = run_on_two_sets(tmp_path / "old", ("n2", "n3", "n4"))
     new = run_on_two_sets(tmp_path / "new", ("n2", "n3", "n4"), seed=2)

@@ -219,6 +219,7 @@ def test_ranks_that_meet_know_where_all_are(tmp_path: Path):
     assert [(one.returncode, one.stdout) for one in found] == [(0, "127.0.0.1,127.0.0.2,127.0.0.3 3\n")] * 3
 
 
+@pytest.mark.slow
 def test_a_rank_that_does_not_come_is_named_and_nobody_waits_for_ever(tmp_path: Path):
     first, second = met(tmp_path, (0, 1), of=3, limit_s=1.5)
     assert (first.returncode, second.returncode) == (meeting.CANNOT_MEET, meeting.CANNOT_MEET)

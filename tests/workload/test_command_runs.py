@@ -67,6 +67,7 @@ def measure(directory: Path, venue: OwnLab | Standing, *tables: dict[str, Any]) 
     return Run.open(directory)
 
 
+@pytest.mark.complete
 @pytest.mark.tour
 @pytest.mark.lab
 @pytest.mark.mpi

@@ -103,6 +103,7 @@ def test_a_start_again_gives_the_same_bits(tmp_path: Path):
     assert len({run.fingerprint for run in record.runs}) == 1
 
 
+@pytest.mark.complete
 @pytest.mark.tour
 def test_the_record_says_what_was_asked_and_what_it_computed_with(tmp_path: Path):
     record = solved(tmp_path, (1, 2), "--n", 150, "--nb", 10, "--broadcast", "long", "--swap", "long", "--depth", 0)

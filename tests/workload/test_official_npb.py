@@ -166,6 +166,7 @@ def test_ranks_that_are_not_whole_are_left_out(ranks: list[int]):
     assert (header.rank_count, header.ranks, header.mpi_library) == (4, (), None)
 
 
+@pytest.mark.complete
 def test_the_mpi_library_of_a_program_is_asked_for_its_version_and_that_of_another_is_not_known():
     version = mpi_library(str(native_file(PROGRAM)))
     assert version is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -255,6 +256,36 @@ def test_a_class_has_a_name_of_its_own():
     assert len(found) > 400
     names = [name for name, _ in found]
     assert [(name, path) for name, path in found if names.count(name) > 1] == []
+
+
+PROGRAMS = {
+    "the measurer": ("base", "core", "mpi_operation", "pattern", "probe", "rdma", "transport"),
+    "the switch": ("base", "switch"),
+    "the farm": ("base", "core", "farm"),
+}
+"""What each program is made of, in native/."""
+
+
+@pytest.mark.parametrize("rooms", PROGRAMS.values(), ids=PROGRAMS)
+def test_a_native_class_has_a_name_of_its_own(rooms: tuple[str, ...]):
+    """Two inline classes of one name in one program would be one to the linker, whichever it finds first."""
+    headers = [path for room in rooms for path in (Path(__file__).parents[1] / "native" / room).rglob("*.hpp")]
+    found = [(name, path.name) for path in headers for name in native_classes_in(path)]
+    assert len(found) > 50
+    names = [name for name, _ in found]
+    assert [(name, path) for name, path in found if names.count(name) > 1] == []
+
+
+def native_classes_in(path: Path) -> Iterator[str]:
+    """Yield the classes that a header defines outside others, each with the namespaces that it is in."""
+    inside: list[str] = []
+    for line in path.read_text().splitlines():
+        if opened := re.match(r"namespace ([\w:]*) ?{", line):
+            inside.append(opened[1])
+        elif line.startswith("}  // namespace"):
+            inside.pop()
+        elif defined := re.match(r"(?:template <.*> )?(?:class|struct|enum class) (\w+)(?: final)?(?: : .*)? {", line):
+            yield "::".join((*inside, defined[1]))
 
 
 VARIANT_IS_SHOWN_IN = {

@@ -56,7 +56,8 @@ def read_table(path: Path) -> dict[str, Any]:
         ) from None
     except ValueError as error:  # TOMLDecodeError, or Python's own, of a number with thousands of digits
         raise UsageError(
-            f"{path} is not valid TOML: {error}", hint='write `key = value`, text in quotes: name = "rack-7"'
+            f"{path} is not valid TOML: {error}",
+            hint='correct that place: tables are [campaign] or [[experiment]], below them `key = value`, text in quotes: name = "rack-7"',
         ) from error
 
 

@@ -272,7 +272,7 @@ def test_invalid_failed_missing_and_lossy_are_told(make_run: MakeRun):
     )
     warnings = texts(findings, Severity.WARNING)
     assert "1 planned launch without data (b06-one)" in warnings
-    assert "until then a verdict is a look that is not paid for" in warnings
+    assert "a verdict before that is an interim look, for which its level does not allow" in warnings
     assert "frame pingpong of 64 B could not be measured: raw frames need CAP_NET_RAW" in warnings
     assert "messages were lost in 3 stream tests" in warnings
     assert "from seed 1" in texts(findings, Severity.NOTE)

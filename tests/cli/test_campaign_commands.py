@@ -144,6 +144,7 @@ def test_a_plan_for_a_lab_needs_no_lab(inside: Inside):
     ("arguments", "code", "said"),
     [
         (("quick", "--testbed", "lab:token-ring"), 2, "lab:token-ring is neither a fabric nor a running lab"),
+        (("quick", "--testbed", "lab:fast-ethernt,myrinet"), 2, "did you mean 'fast-ethernet'?"),
         (("quick", "--testbed", "lab:token-ring", "--nodes", "4"), 2, "lab:token-ring is neither a fabric nor a"),
         (("quick", "--testbed", "nowhere.toml"), 2, "there is no file nowhere.toml"),
         (("fastest", "--testbed", "local"), 2, "no preset 'fastest'"),

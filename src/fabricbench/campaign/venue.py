@@ -16,6 +16,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from fabricbench.campaign.condition import Condition, expanded, sides_of
+from fabricbench.configuration import did_you_mean
 from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.lab import Lab, lab_support, parse_fabrics, running_labs
 from fabricbench.lab.fabric import EmulatedFabric
@@ -233,10 +234,10 @@ def find_venue(text: str, nodes: int | None = None) -> OwnLab | Standing:
         if first in PRESETS:
             return OwnLab(nodes=nodes or USUAL_NODES, fabrics=tuple(parse_fabrics(asked)))
         if asked not in running_labs():
-            running = ", ".join(running_labs()) or "none is running"
+            running = running_labs()
             raise UsageError(
-                f"{LAB_PREFIX}{asked} is neither a fabric nor a running lab",
-                hint=f"fabrics: {', '.join(PRESETS)}; labs: {running}",
+                f"{LAB_PREFIX}{asked} is neither a fabric nor a running lab{did_you_mean(first, [*PRESETS, *running])}",
+                hint=f"fabrics: {', '.join(PRESETS)}; labs: {', '.join(running) or 'none is running'}",
             )
     if nodes is not None:
         raise UsageError(

@@ -141,7 +141,8 @@ def missing_launches(material: Material) -> Iterator[Caution]:
         if names:
             text = (
                 f"{count(len(names), 'planned launch')} without data ({named(names)}); `fabricbench resume "
-                f"{quote(str(of_run.path))}` measures them; until then a verdict is a look that is not paid for"
+                f"{quote(str(of_run.path))}` measures them; a verdict before that is an interim look, for which its level does not "
+                "allow"
             )
             yield warn(Severity.WARNING, "incomplete run", text)
         if of_run.altered_manifest is not None:

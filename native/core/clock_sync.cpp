@@ -299,7 +299,7 @@ OffsetPoint GlobalClock::ask(int teacher, double& teacher_error) {
   const auto exchange = std::make_shared<Exchange>();
   MPI_Request asked = MPI_REQUEST_NULL;
   MPI_Request answered = MPI_REQUEST_NULL;
-  const std::uint64_t first_ns = Clock::now();
+  std::uint64_t first_ns = 0;  // when the teacher had answered first, and was free
   const auto is_enough = [&](int taken) {
     if (taken >= least_exchanges_of_point && Clock::now() - first_ns > enough_for_point_ns) return true;
     return taken == most_exchanges_of_point || (taken >= exchanges_of_point && best.bound_ns <= held_up * shortest_ns_);
@@ -314,6 +314,7 @@ OffsetPoint GlobalClock::ask(int teacher, double& teacher_error) {
       finish(*control_, answered, exchange, teacher);
       const std::uint64_t end = Clock::now();
       finish(*control_, asked, exchange, teacher);
+      if (taken == 0) first_ns = end;
       const double half = static_cast<double>(end - begin) / 2;
       if (half >= best.bound_ns) continue;
       const double middle = static_cast<double>(begin) + half;

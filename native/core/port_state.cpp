@@ -148,10 +148,17 @@ PortCounters read_driver_statistics(const std::string& interface) {
   const AnySocket socket;
   const std::uint32_t number = number_of_statistics(socket, interface);
   if (number == 0) return {};
+  // The kernel writes as many as there are by then, more where the driver has got queues in between.
+  const std::size_t room = 2 * std::size_t{number} + 256;
   auto names = question(ethtool_gstrings{.cmd = ETHTOOL_GSTRINGS, .string_set = ETH_SS_STATS, .len = number},
-                        std::size_t{number} * ETH_GSTRING_LEN);
-  auto values = question(ethtool_stats{.cmd = ETHTOOL_GSTATS, .n_stats = number}, number * sizeof(std::uint64_t));
+                        room * ETH_GSTRING_LEN);
+  auto values = question(ethtool_stats{.cmd = ETHTOOL_GSTATS, .n_stats = number}, room * sizeof(std::uint64_t));
   if (!socket.ask(interface, names.data()) || !socket.ask(interface, values.data())) return {};
+  ethtool_gstrings named{};
+  ethtool_stats valued{};
+  std::memcpy(&named, names.data(), sizeof named);
+  std::memcpy(&valued, values.data(), sizeof valued);
+  if (named.len != number || valued.n_stats != number) return {};
   PortCounters counters;
   for (std::size_t i = 0; i < number; ++i) {
     const auto* name = reinterpret_cast<const char*>(names.data() + sizeof(ethtool_gstrings) + i * ETH_GSTRING_LEN);

@@ -43,8 +43,8 @@ class Kind(Enum):
 class Growth:
     """One pattern, as functions of the number of ranks.
 
-    `paths` of the busiest rank and `all_paths` of all together, at once or kept for later cells; `channels` in use at once; `turns`
-    one after another, 1 but for matrices and matchings; `lines` in the record beside the samples.
+    `paths` of the busiest rank, at once or kept for later cells, and `all_paths` that all open together; `channels` in use at once;
+    `turns` one after another, 1 but for matrices and matchings; `lines` in the record beside the samples.
     """
 
     name: str
@@ -170,7 +170,7 @@ GROWTHS = (
     Growth(
         "pairs, alone",
         Kind.MATRIX,
-        paths=lambda n: n - 1,
+        paths=lambda _: 1,
         all_paths=_pairs,
         channels=lambda _: 1,
         traffic="one pair at a time",
@@ -180,7 +180,7 @@ GROWTHS = (
     Growth(
         "pairs, in rounds",
         Kind.MATRIX,
-        paths=lambda n: n - 1,
+        paths=lambda _: 1,
         all_paths=_pairs,
         channels=lambda n: n // 2,
         traffic="n / 2 pairs at a time",

@@ -84,7 +84,7 @@ class PostedFlood {
   static constexpr std::uint64_t look_every_ns = 2'000'000;
 
   /// As many as the bandwidth tests that MPI's users know keep under way, fewer where many links share the library: it
-  /// looks at all of them each time. At most 32 MiB.
+  /// looks at all of them each time. At most 32 MiB, but two of each link.
   static std::size_t messages_under_way(std::size_t links, std::size_t message_bytes, std::size_t depth) {
     constexpr std::size_t most_in_all = 256;
     constexpr std::size_t memory = std::size_t{32} << 20U;

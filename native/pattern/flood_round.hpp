@@ -163,12 +163,17 @@ class FloodWindows {
   std::size_t closed_ = 0;
 };
 
+/// In a congestor: ask for the end as those who flood do, who say by it that they have begun, and pass the end on.
+inline void wait_until_over(const Task& task) {
+  for (Pause pause; !task.is_over();) pause.sleep();
+}
+
 /// The part of a rank that has no links in a round. Its windows, where there are several rounds: nothing came, for as
 /// long as the others measured, so that windows of all ranks and rounds stay side by side. In a congestor it asks for
 /// the end as the others do: whoever starts one hears from each of its ranks that it has begun.
 inline Outcome rest_from_flood(Task& task) {
   if (task.is_over) {
-    for (Pause pause; !task.is_over();) pause.sleep();
+    wait_until_over(task);
     return {};
   }
   if (task.rounds == 1) return flood_outcome(task);

@@ -132,7 +132,8 @@ class OneSidedFlood {
     std::uint64_t measured = 0;
   };
 
-  /// As many as a path's depth, fewer where many links share the adapter's queue. At most 32 MiB.
+  /// As many as a path's depth, fewer where many links share the adapter's queue. At most 32 MiB, but
+  /// two of each link.
   static std::size_t operations_under_way(std::size_t links, std::size_t message_bytes, std::size_t depth) {
     constexpr std::size_t most_in_all = 256;
     constexpr std::size_t memory = std::size_t{32} << 20U;

@@ -348,10 +348,10 @@ void CellRunner::run_pair(Cell& cell) {
     });
     return;
   }
-  measure_pair(cell);
+  measure_pair(cell, PathEnd::kept);
 }
 
-void CellRunner::measure_pair(Cell& cell) {
+void CellRunner::measure_pair(Cell& cell, PathEnd path_end) {
   const Link link{.peer = 1 - cell.team.member(), .flow = 0, .sends = true, .receives = true};
   PathLease lease(paths_, keys_of(cell, {link}));
   const std::vector<Endpoint::Member> members = endpoints_for(cell, {link});
@@ -366,7 +366,7 @@ void CellRunner::measure_pair(Cell& cell) {
     cell.device->refuse_failed();
     note_granted(cell, members);
   });
-  lease.give_back();
+  if (path_end == PathEnd::kept) lease.give_back();
 }
 
 std::unique_ptr<Prepared> CellRunner::prepared(const Cell& cell, const Preparing& verification,
@@ -410,8 +410,14 @@ void CellRunner::run_round(Cell& cell, const GroupParameters& parameters, std::s
   if (facts_of(probe.pattern).family == Family::flood) task.start_ns = common_start(cell);
   cell.agreement.on([&] {
     note_granted(cell, members);
-    cell.report.outcome = counted(cell, [&] { return pattern ? pattern->run() : rest_from_flood(task); });
-    cell.device->refuse_failed();
+    try {
+      cell.report.outcome = counted(cell, [&] { return pattern ? pattern->run() : rest_from_flood(task); });
+      cell.device->refuse_failed();
+    } catch (const Failure&) {
+      // The others of a congestor flood until they are told to end, and some hear of it through this rank alone.
+      if (task.is_over) wait_until_over(task);
+      throw;
+    }
   });
   lease.give_back();
 }

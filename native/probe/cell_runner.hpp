@@ -83,15 +83,18 @@ class CellRunner {
   class TurnWay;
   /// One turn of a matrix, on a member and on those that hear of it from there.
   void take_turn(Cell& cell, const PairSchedule& schedule, const TurnWay& way, const Turn& turn);
+  /// What becomes of a path that has carried its cell: it stays for the next one, or is closed. A rank of a matrix has
+  /// a path to each other in its turn; of raw and packet sockets, each that stays open is asked about every packet.
+  enum class PathEnd { kept, closed };
   /// One pair of a matrix, on its two ranks.
   void run_match(Cell& cell, std::size_t partner, std::size_t round);
-  void match_direction(Cell& cell, const CellTeam& pair, std::size_t round);
+  void match_direction(Cell& cell, const CellTeam& pair, std::size_t round, PathEnd path_end);
   /// The ranks of a cell as MPI sees them; made once for each set of ranks.
   MPI_Comm communicator_of(const CellTeam& team);
   /// Add the samples that were taken to the cell's report; with the bytes of each where they differ, or always.
   void take_samples(Cell& cell, bool always_bytes);
   /// A pattern of two over the path between them.
-  void measure_pair(Cell& cell);
+  void measure_pair(Cell& cell, PathEnd path_end);
   /// A pattern that every rank of the cell has built with all its buffers, after messages have been verified where the
   /// cell asks for that. Null on a rank that builds none.
   using Preparing = std::function<std::unique_ptr<Prepared>()>;

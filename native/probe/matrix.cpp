@@ -2,6 +2,7 @@
 // with those who meet in it and waits until they are done. A rank holds what concerns its own pairs and nothing else.
 #include <algorithm>
 #include <numeric>
+#include <utility>
 #include <variant>
 
 #include "core/parameters.hpp"
@@ -140,21 +141,26 @@ void CellRunner::run_match(Cell& cell, std::size_t partner, std::size_t round) {
   const CellTeam& team = cell.team;
   const std::size_t own = team.member();
   const std::size_t one = std::min(own, partner);
-  const std::size_t other = std::max(own, partner);
+  std::size_t source = one;
+  std::size_t destination = std::max(own, partner);
   try {
-    match_direction(cell, team.some({one, other}), round);
-    if (cell.probe.pattern == Pattern::stream) match_direction(cell, team.some({other, one}), round);
+    if (cell.probe.pattern == Pattern::stream) {
+      match_direction(cell, team.some({source, destination}), round, PathEnd::kept);
+      std::swap(source, destination);
+    }
+    match_direction(cell, team.some({source, destination}), round, PathEnd::closed);
   } catch (const AgreedFailure& agreed) {
-    // The other pairs are measured all the same: a map with a hole tells more than none.
+    // The other pairs are measured all the same: a map with a hole tells more than none. After a direction that failed
+    // the other is not tried: both would wait as long for a node that is gone.
     if (own != one) return;
-    cell.report.findings.failed_pairs.push_back({.source = team.world_rank(one),
-                                                 .destination = team.world_rank(other),
+    cell.report.findings.failed_pairs.push_back({.source = team.world_rank(source),
+                                                 .destination = team.world_rank(destination),
                                                  .code = agreed.failure.code,
                                                  .reason = agreed.failure.reason});
   }
 }
 
-void CellRunner::match_direction(Cell& cell, const CellTeam& pair, std::size_t round) {
+void CellRunner::match_direction(Cell& cell, const CellTeam& pair, std::size_t round, PathEnd path_end) {
   const Agreement agreement(pair, context_.host);
   Cell direction{.probe = cell.probe,
                  .team = pair,
@@ -167,7 +173,7 @@ void CellRunner::match_direction(Cell& cell, const CellTeam& pair, std::size_t r
                  .is_observed = false};
   agreement.on([&] { prepare_samples(direction); });
   try {
-    measure_pair(direction);
+    measure_pair(direction, path_end);
   } catch (const AgreedFailure&) {
     pair.discard_leftovers();
     throw;

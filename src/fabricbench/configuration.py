@@ -57,7 +57,7 @@ def read_table(path: Path) -> dict[str, Any]:
     except ValueError as error:  # TOMLDecodeError, or Python's own, of a number with thousands of digits
         raise UsageError(
             f"{path} is not valid TOML: {error}",
-            hint='correct that place: tables are [campaign] or [[experiment]], below them `key = value`, text in quotes: name = "rack-7"',
+            hint='correct that place: a table is [campaign] or [[experiment]], then `key = value`, texts in quotes: name = "r7"',
         ) from error
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from fabricbench.pattern_facts import Family
 from fabricbench.patterns import PATTERNS
 from fabricbench.record.lines import Channel, Quantity, StopReason
 from support.measurer import Outcome
+from support.preloaded import preloaded
 
 pytestmark = [pytest.mark.mpi, pytest.mark.alone]
 
@@ -136,6 +138,21 @@ def test_a_congestor_begins_though_one_of_its_ranks_has_no_links(
     outcome = probe([{**victim, "congestor": odd}, victim], ranks=5)
     assert outcome.code == 0, outcome.stderr
     assert (outcome.lines[-1].cells, outcome.lines[-1].failed) == (2, 0)
+
+
+def test_a_congestor_of_which_a_rank_fails_while_it_floods_is_ended_and_named(
+    probe: Callable[..., Outcome], tmp_path: Path
+):
+    victim = {"layer": "tcp", "pattern": "pingpong", "message_bytes": 64, "ranks": [0, 1]}
+    chaos = {"layer": "udp", "pattern": "chaos", "message_bytes": 1024, "ranks": [2, 3, 4]}
+    failing = preloaded(Path(__file__).with_name("failing_sends.c"), tmp_path)
+    outcome = probe(
+        [{**victim, "congestor": chaos}, victim], ranks=5, prefix=[*failing, "FAILED_SENDER=3", "SENDS=100"]
+    )
+    assert outcome.code == 0, outcome.stderr
+    assert "the congestor failed: " in outcome.failed(0).reason
+    assert "sendto(udp)" in outcome.failed(0).reason
+    assert outcome.end(1).measured >= 1
 
 
 def test_a_cell_lasts_as_long_as_it_did_whoever_rests(probe: Callable[..., Outcome]):

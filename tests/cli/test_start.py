@@ -143,9 +143,10 @@ def test_toml_that_python_cannot_read_is_a_usage_error(tmp_path: Path, fabricben
     assert (done.returncode, said in done.stderr, "Traceback" in done.stderr) == (2, True, False)
 
 
-def test_a_disk_that_is_full_is_told_and_not_traced(fabricbench: Fabricbench):
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_disk_that_is_full_is_told_and_not_traced(fabricbench: Fabricbench, unbuffered: str):
     with Path("/dev/full").open("w") as full:
-        done = fabricbench("version", stdout=full)
+        done = fabricbench("version", stdout=full, PYTHONUNBUFFERED=unbuffered)
     assert (done.returncode, "No space left" in done.stderr, "Traceback" in done.stderr) == (3, True, False)
 
 

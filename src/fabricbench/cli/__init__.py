@@ -128,4 +128,8 @@ def _end(error: FabricbenchError) -> NoReturn:
     say(f"fabricbench: {error.message}")
     if error.hint:
         say(f"  what to do: {error.hint}")
+    try:
+        sys.stdout.flush()
+    except OSError:  # a full disk: Python would try it again at its end, and end with 120
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(error.exit_code)

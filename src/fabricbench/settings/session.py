@@ -70,14 +70,14 @@ class SettingsSession:
     def bring(self, side: str) -> None:
         """Bring every node to a side's settings and read them back. Raises SettingsNotHeldError."""
         orders = {node: self._order(Task.WRITE, side, node) for node in self._told}
-        self._before = ask_nodes(self._in_node, orders, are_apart=self._are_apart)
+        self._before = self._ask(orders)
         if wrong := self._deviations(side, self._before):
             raise SettingsNotHeldError(f"the settings of {side} do not hold: {_listed(wrong)}")
 
     def look(self, side: str) -> tuple[tuple[HeldSetting, ...], tuple[str, ...]]:
         """Return each setting of a side as it was before and is after a launch, and in words what did not hold."""
         orders = {node: self._order(Task.READ, side, node) for node in self._told}
-        after = ask_nodes(self._in_node, orders, are_apart=self._are_apart)
+        after = self._ask(orders)
         wished = {one.key: one.value for one in self._sides[side]}
         held = tuple(
             HeldSetting(
@@ -99,6 +99,12 @@ class SettingsSession:
             )
             for name, told in self._told.items()
         }
+
+    def _ask(self, orders: Mapping[str, AgentRequest]) -> dict[str, AgentAnswer | Silence]:
+        """Return what each node told; who told nothing is asked once more: a question that is lost is no setting that strayed."""
+        told = ask_nodes(self._in_node, orders, are_apart=self._are_apart)
+        silent = {node: orders[node] for node, one in told.items() if isinstance(one, Silence)}
+        return told | ask_nodes(self._in_node, silent, are_apart=self._are_apart)
 
     def _order(self, task: Task, side: str, node: str) -> AgentRequest:
         wished = {one.key: one for one in self._sides[side]}

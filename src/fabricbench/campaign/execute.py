@@ -329,8 +329,8 @@ class Execution:
             current = self._seconds_left([launch]) - (time.monotonic() - begin)
             return max(0.0, current) + self._seconds_left_waiting(self._waiting.values())
 
-        self._notify(LaunchStarted(launch, number, left()))
         try:
+            self._notify(LaunchStarted(launch, number, left()))  # raises what was interrupted before
             self._attempts.bring_settings(launch)
             # As long as the launches before it took: on a busy machine that is far more than estimated.
             limit_s = self._limit(launch.slowness * max(launch.estimated_seconds, self._seconds_left([launch])))

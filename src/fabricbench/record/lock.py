@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from fabricbench.deadline import locks
-from fabricbench.errors import UsageError
+from fabricbench.errors import EnvironmentLacks, UsageError
 from fabricbench.record.atomic import MODE, OLD_OR_NEW, explained
 
 LOCK = ".lock"
@@ -55,6 +55,11 @@ def locked(directory: Path, name: str = LOCK) -> Iterator[None]:
             is_held = locks(file, SOON_SECONDS) and os.path.samestat(os.fstat(file.fileno()), path.lstat())
         except FileNotFoundError:  # removed by who held it
             is_held = False
+        except OSError as error:
+            raise EnvironmentLacks(
+                f"{directory} cannot be locked: {error.strerror}",
+                hint="its file system has no locks (flock): mount it with them, or take a folder on another one",
+            ) from error
         if not is_held:
             raise UsageError(
                 f"another fabricbench is running in {directory}", hint="wait for it, or end it; then repeat the command"

@@ -195,7 +195,8 @@ def are_allocated(nodes: Sequence[str], environment: Mapping[str, str] = os.envi
 
 def check_allocated(nodes: Sequence[str], environment: Mapping[str, str] = os.environ) -> None:
     """Raise UsageError where nodes that came from an allocation are not in the present one: a run goes on on the same nodes."""
-    missing = [name for name in nodes if name not in allocated_nodes(environment)]
+    here = set(allocated_nodes(environment))
+    missing = [name for name in nodes if name not in here]
     if missing:
         raise UsageError(
             f"the run has nodes of another batch job, which this one does not have: {NodeSet.fromlist(missing)}",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import exp, log
 
 import numpy as np
@@ -77,6 +78,14 @@ class Compared:
     confidence: float
     confidence_of_levels: float
     judge: Judge
+
+    def has_sessions(self, one: Comparison) -> bool:
+        """Return whether the blocks of a comparison are of several sessions."""
+        return (one.fabric_a, one.fabric_b) in self._of_sessions
+
+    @cached_property
+    def _of_sessions(self) -> frozenset[tuple[str, str]]:
+        return frozenset((one.a.name, one.b.name) for one in self.pairings if one.has_sessions)
 
 
 @dataclass(frozen=True)

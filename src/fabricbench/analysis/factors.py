@@ -18,7 +18,14 @@ from fabricbench.analysis.comparing import joined_ratios, number, rounding_over
 from fabricbench.analysis.equal_work import unequal_work
 from fabricbench.analysis.findings import CellKey, Interaction, InteractionVerdict, MainEffect, Replication
 from fabricbench.analysis.findings.plot import FABRIC
-from fabricbench.analysis.interaction import VERDICTS, Places, interactions_of, interval_at
+from fabricbench.analysis.interaction import (
+    VERDICTS,
+    Places,
+    few_blocks,
+    groups_of,
+    interactions_of,
+    interval_at,
+)
 from fabricbench.analysis.lost_launches import survivors
 from fabricbench.analysis.measured import Side
 from fabricbench.analysis.pairing import Floats, Pairing
@@ -98,14 +105,21 @@ class Contrast:
         least = min(float(one.deviation) for one in found) / np.sqrt(len(found))
         return Rounding(least, float(np.mean([one.bound for one in found])))
 
-    def doubt(self, key: CellKey) -> str:
-        """Return why there is no verdict: another work on some side, or too many launches that gave nothing."""
+    def doubt(self, key: CellKey, launches: int) -> str:
+        """Return why there is no verdict: too few blocks, launches in groups, another work, or too many that gave nothing."""
         sides = [side for pairing, _ in self.pairings.values() for side in (pairing.a, pairing.b)]
         thin = dict.fromkeys(
             name for pairing, _ in self.pairings.values() for name in survivors((pairing.a, pairing.b), (key,))[0]
         )
+        few = few_blocks(launches) if self.replication is Replication.BLOCKS else []
+        modes = groups_of((pairing for pairing, _ in self.pairings.values()), key)
         return "; ".join(
-            [*unequal_work(sides, (key,)), *(f"too many launches on {name} gave nothing" for name in thin)]
+            [
+                *few,
+                *modes,
+                *unequal_work(sides, (key,)),
+                *(f"too many launches on {name} gave nothing" for name in thin),
+            ]
         )
 
 
@@ -156,7 +170,7 @@ def main_effects_of(asked: Asked) -> tuple[MainEffect, ...]:
     codes = decision_codes(ratios, adjusted, asked.margin, asked.level)
     found = []
     for index, (contrast, key) in enumerate(subjects):
-        doubt = contrast.doubt(key)
+        doubt = contrast.doubt(key, int(ratios.launches[index]))
         found.append(
             MainEffect(
                 key=key,

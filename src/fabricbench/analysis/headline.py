@@ -86,7 +86,7 @@ def write_headline(compared: Compared) -> tuple[Headline, Verdicts]:
         in_doubt=in_doubt,
         effects=tuple(shown),
         more_effects=tuple(one for one in effects if one not in shown),
-        changes=changes_of(compared.pairings, compared.cells, lambda one: size_verdict(one, rates, compared.margin))
+        changes=changes_of(compared.pairings, compared.cells, lambda one: size_verdict(one, rates, compared))
         if is_change(compared.pairings)
         else None,
     )

@@ -9,7 +9,7 @@ complete blocks, Montgomery, "Design and Analysis of Experiments", chapters 4 an
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -23,7 +23,14 @@ from fabricbench.analysis.lost_launches import survivors
 from fabricbench.analysis.measured import Side, ratio_rounding
 from fabricbench.analysis.pairing import Pairing
 from fabricbench.model import Layer
-from fabricbench.statistics.decision import DECISIONS, Decision, corrected, decision_codes, p_values_of
+from fabricbench.statistics.decision import (
+    DECISIONS,
+    FEWEST_PAIRS,
+    Decision,
+    corrected,
+    decision_codes,
+    p_values_of,
+)
 from fabricbench.statistics.ratios import Ratios, Rounding, paired_ratios
 
 Floats = NDArray[np.float64]
@@ -49,10 +56,15 @@ class _Square:
     networks: tuple[str, str]
     conditions: tuple[str, str]
 
+    @property
+    def is_by_block(self) -> bool:
+        """Whether all four sides were measured in the same blocks."""
+        return self.a.is_paired and self.b.is_paired and self.a.a.is_beside(self.b.a) and len(self.a.a.runs) == 1
+
     def rows(self) -> tuple[Floats, Floats]:
         """Return the log effects on both networks of the blocks that have all four, more being better."""
         sign = -1.0 if self.key.metric.is_lower_better else 1.0
-        if not (self.a.is_paired and self.b.is_paired and self.a.a.is_beside(self.b.a)) or len(self.a.a.runs) > 1:
+        if not self.is_by_block:
             return self._rows_of_runs(sign)
         of_a, of_b = (
             dict(zip(pairing.shared_blocks, sign * pairing.log_ratios(self.key), strict=True))
@@ -74,20 +86,32 @@ class _Square:
         of_a, of_b = (ratio_rounding(one.a.cells[self.key], one.b.cells[self.key]) for one in (self.a, self.b))
         return of_a, of_b
 
-    def doubt(self) -> str:
-        """Return why four sides bear no verdict: launches in two groups, or too many that gave nothing."""
-        subject = self.a.a.cells[self.key].subject
-        modes = [
-            f"the launches on {mode.fabric} fall into two groups, one about {100 * mode.slower:.0f} % slower"
-            for one in (self.a, self.b)
-            if (mode := slow_modes(one).get(subject)) is not None
-        ]
+    def doubt(self, launches: int) -> str:
+        """Return why four sides bear no verdict: too few blocks, launches in two groups, or too many that gave nothing."""
+        few = few_blocks(launches) if self.is_by_block else []
+        modes = groups_of((self.a, self.b), self.key)
         thin = [name for one in (self.a, self.b) for name in survivors((one.a, one.b), (self.key,))[0]]
         sides = (self.a.a, self.a.b, self.b.a, self.b.b)
         other = unequal_work(sides, (self.key,))
         return "; ".join(
-            [*modes, *other, *(f"too many launches on {name} gave nothing" for name in dict.fromkeys(thin))]
+            [*few, *modes, *other, *(f"too many launches on {name} gave nothing" for name in dict.fromkeys(thin))]
         )
+
+
+def few_blocks(blocks: int) -> list[str]:
+    """Return that so many blocks decide nothing, where they do not."""
+    return [f"fewer than {FEWEST_PAIRS} blocks decide nothing"] if blocks < FEWEST_PAIRS else []
+
+
+def groups_of(pairings: Iterable[Pairing], key: CellKey) -> list[str]:
+    """Return of which fabrics the launches of a cell fall into two groups, one of them slow."""
+    modes = (slow_modes(one).get(one.a.cells[key].subject) for one in pairings)
+    texts = (
+        f"the launches on {mode.fabric} fall into two groups, one about {100 * mode.slower:.0f} % slower"
+        for mode in modes
+        if mode is not None
+    )
+    return list(dict.fromkeys(texts))
 
 
 def networks_of(sides: Sequence[Side]) -> dict[str, list[Side]]:
@@ -163,7 +187,7 @@ def _interaction(
         interval_at(paired_ratios(logs[np.newaxis, :], confidence, rounding=rounding), 0)
         for logs, rounding in zip(row, square.roundings(), strict=True)
     ]
-    doubt = square.doubt()
+    doubt = square.doubt(int(ratios.launches[index]))
     return Interaction(
         key=square.key,
         network_a=square.networks[0],

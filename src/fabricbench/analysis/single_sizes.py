@@ -24,7 +24,7 @@ from fabricbench.analysis.rows import MET_BY_USERS, layer_name
 from fabricbench.analysis.wording import percent, size_text, slower_by
 from fabricbench.model import Layer, Metric
 from fabricbench.quantity import count, enumeration
-from fabricbench.statistics.decision import FEWEST_PAIRS, shared_by
+from fabricbench.statistics.decision import FEWEST_PAIRS, shared_by, stronger
 
 MOST_EXCEPTIONS = 3
 BEARING_SHARE = 0.8
@@ -103,7 +103,7 @@ def curves_met(compared: Compared, rates: ErrorRates) -> dict[tuple[object, ...]
     for one in sorted(usable_sizes(compared), key=lambda one: (_rank(one), one.message_bytes or 0)):
         if one.layer in MET_BY_USERS:
             cells.setdefault(_curve(one), []).append(one)
-    means = {_curve(one): size_verdict(one, rates, compared.margin) for one in compared.curves}
+    means = {_curve(one): size_verdict(one, rates, compared) for one in compared.curves}
     measured = Counter(_curve(one) for one in compared.cells)
 
     def mean_of(curve: tuple[object, ...], one: Comparison) -> str | None:
@@ -112,7 +112,7 @@ def curves_met(compared: Compared, rates: ErrorRates) -> dict[tuple[object, ...]
         return None if found is None else found.of_leader(one.fabric_a, one.fabric_b)
 
     def leader(one: Comparison) -> str | None:
-        verdict = size_verdict(one, rates, compared.margin)
+        verdict = size_verdict(one, rates, compared)
         return verdict.of_leader(one.fabric_a, one.fabric_b) if verdict.is_decided else None
 
     return {
@@ -177,14 +177,23 @@ def _thing(metric: Metric) -> str:
     return "messages" if metric.is_time else "streams"
 
 
-def size_verdict(one: Comparison, rates: ErrorRates, margin: float) -> Verdict:
-    """Return what a size shows within the error that the first screen has for it."""
+def size_verdict(one: Comparison, rates: ErrorRates, compared: Compared) -> Verdict:
+    """Return what a size shows within the error that the first screen has for it.
+
+    Where blocks are of several sessions, which scatter more than blocks do, no more than its table shows, which holds that.
+    """
     known = log_ratio_of(one)
     if known is None or (one.is_paired and one.launches < FEWEST_PAIRS):
         return Verdict.NOT_ENOUGH_DATA
-    rate = rates.of_size(one)
-    parts = (known,) if one.groups is None else one.groups.parts(known.rounding_bound)
-    found = verdict_of(shared_by(parts, rate, margin), one.metric, is_unresolved=known.is_unresolved(margin))
+    rate, margin = rates.of_size(one), compared.margin
+    decision = known.decide(rate, margin)
+    if one.groups is not None:
+        decision = stronger(decision, shared_by(one.groups.parts(known.rounding_bound), rate, margin))
+    found = verdict_of(decision, one.metric, is_unresolved=known.is_unresolved(margin))
+    if compared.has_sessions(one) and found is not one.verdict:
+        if found.leader is None or one.verdict.leader is not found.leader:
+            return Verdict.NOT_ENOUGH_DATA
+        found = one.verdict if one.verdict.is_ahead else found
     is_thin = found.of_leader(one.fabric_a, one.fabric_b) in one.thin_sides
     return Verdict.NOT_ENOUGH_DATA if is_thin or (found is Verdict.EQUIVALENT and one.thin_sides) else found
 
@@ -195,7 +204,7 @@ def exceptions(compared: Compared, winner: str, rates: ErrorRates, told: Sequenc
     for one in sorted(usable_sizes(compared), key=lambda one: one.message_bytes or 0):
         if winner in (one.fabric_a, one.fabric_b):
             curves.setdefault(_curve(one), []).append(one)
-    groups = [group for curve in curves.values() for group in _runs_against(curve, winner, rates, compared.margin)]
+    groups = [group for curve in curves.values() for group in _runs_against(curve, winner, rates, compared)]
     order = [*MET_BY_USERS, *(layer for layer in reversed(Layer) if layer not in MET_BY_USERS)]
     groups.sort(key=lambda group: order.index(group[0].layer))
     texts = [*told, *(_group_text(group, rates, is_many=len(compared.sides) > 2) for group in groups)]
@@ -210,12 +219,12 @@ def shortened(exceptions: Sequence[str]) -> tuple[str, ...]:
 
 
 def _runs_against(
-    curve: Sequence[Comparison], winner: str, rates: ErrorRates, margin: float
+    curve: Sequence[Comparison], winner: str, rates: ErrorRates, compared: Compared
 ) -> Iterable[list[Comparison]]:
     """Yield the measured sizes next to each other at which the winner is slower by more than the margin."""
 
     def is_against(one: Comparison) -> bool:
-        verdict = size_verdict(one, rates, margin)
+        verdict = size_verdict(one, rates, compared)
         return verdict.is_decided and verdict.of_leader(one.fabric_a, one.fabric_b) != winner
 
     yield from (list(group) for is_slower, group in groupby(curve, is_against) if is_slower)
@@ -227,8 +236,7 @@ def _group_text(group: Sequence[Comparison], rates: ErrorRates, *, is_many: bool
     known = log_ratio_of(worst)
     assert known is not None  # noqa: S101 - only decided comparisons come here
     low, high = known.bounds(rates.of_size(worst))
-    ends = sorted(exp(abs(end)) for end in (low, high))
-    by = slower_by(worst.metric, exp(abs(known.mean)), ends[0], ends[1])
+    by = slower_by(worst.metric, *_seen_from_worse(exp(known.mean), exp(low), exp(high)))
     thing = "round trips" if worst.metric.is_time else "streams"
     layer = f"{layer_name(worst.layer)} {thing}"
     sizes = [size_text(one.message_bytes or 0) for one in group]
@@ -244,11 +252,15 @@ def _leads_a(one: Comparison) -> bool:
 
 def exception_of(effect: Effect, pair: PairEffect) -> str:
     """Return a leading row that speaks against the winner."""
-    times = max(pair.times, 1 / pair.times)
     if pair.low is None or pair.high is None:
-        return f"{effect.what}, {slower_by(effect.metric, times, None, None)}"
-    ends = sorted(max(end, 1 / end) for end in (pair.low, pair.high))
-    return f"{effect.what}, {slower_by(effect.metric, times, ends[0], ends[1])}"
+        return f"{effect.what}, {slower_by(effect.metric, max(pair.times, 1 / pair.times), None, None)}"
+    return f"{effect.what}, {slower_by(effect.metric, *_seen_from_worse(pair.times, pair.low, pair.high))}"
+
+
+def _seen_from_worse(times: float, low: float, high: float) -> tuple[float, float | None, float | None]:
+    """Return a ratio above 1 and its interval; none where that holds 1, as it may of launches in two groups or of sessions."""
+    times, low, high = (times, low, high) if times >= 1 else (1 / times, 1 / high, 1 / low)
+    return (times, low, high) if low >= 1 else (times, None, None)
 
 
 def reach(compared: Compared, winner: str | None, rates: ErrorRates) -> str:
@@ -257,10 +269,12 @@ def reach(compared: Compared, winner: str | None, rates: ErrorRates) -> str:
     usable = usable_sizes(compared)
     for layers, words in ((MET_BY_USERS, "Over"), ([one for one in Layer if one not in MET_BY_USERS], "Below, over")):
         mine = [one for one in usable if one.layer in layers]
-        names = enumeration([layer_name(layer) for layer in layers if any(one.layer is layer for one in mine)])
-        for pairing in compared.pairings if mine else ():
+        for pairing in compared.pairings:
             of_pair = [one for one in mine if (one.fabric_a, one.fabric_b) == (pairing.a.name, pairing.b.name)]
-            tally = _tally(of_pair, pairing, winner, rates, compared.margin)
+            if not of_pair:
+                continue
+            names = enumeration([layer_name(layer) for layer in layers if any(one.layer is layer for one in of_pair)])
+            tally = _tally(of_pair, pairing, winner, rates, compared)
             mean = _mean_text(of_pair, pairing, rates) if MET_BY_USERS[0] in layers and len(of_pair) > 1 else ""
             parts.append(f"{words} {names}: {tally}{mean}.")
     return " ".join(parts)
@@ -269,7 +283,7 @@ def reach(compared: Compared, winner: str | None, rates: ErrorRates) -> str:
 def _mean_text(cells: Sequence[Comparison], pairing: Pairing, rates: ErrorRates) -> str:
     """Return who is better over all sizes together, in the geometric mean, and how many times; nothing where nobody is."""
     known = log_ratio_over(pairing, [one.key for one in cells])
-    if known is None:
+    if known is None or pairing.has_sessions:  # these scatter more than the blocks that it is made of
         return ""
     low, high = sorted(known.bounds(rates.other))
     if low <= 0.0 <= high:
@@ -279,8 +293,10 @@ def _mean_text(cells: Sequence[Comparison], pairing: Pairing, rates: ErrorRates)
     return f"; in their geometric mean {name} is {mean:#.3g} times as good ({min(ends):#.3g} to {max(ends):#.3g})"
 
 
-def _tally(cells: Sequence[Comparison], pairing: Pairing, winner: str | None, rates: ErrorRates, margin: float) -> str:
-    verdicts = [size_verdict(one, rates, margin) for one in cells]
+def _tally(
+    cells: Sequence[Comparison], pairing: Pairing, winner: str | None, rates: ErrorRates, compared: Compared
+) -> str:
+    verdicts = [size_verdict(one, rates, compared) for one in cells]
     texts = []
     for letter, name in ((Letter.A, pairing.a.name), (Letter.B, pairing.b.name)):
         wins = sum(one.is_decided and one.leader is letter for one in verdicts)
@@ -299,8 +315,9 @@ def _tally(cells: Sequence[Comparison], pairing: Pairing, winner: str | None, ra
         texts.append(f"not resolvable in {coarse}")
     text = f"{names}{', '.join(texts)} of {count(len(cells), 'size')}"
     is_open = any(not one.is_decided and one is not Verdict.EQUIVALENT for one in verdicts)
-    if winner in (pairing.a.name, pairing.b.name) and is_open and _is_slower_nowhere(cells, str(winner), rates, margin):
-        text += f", and {winner} slower by {percent(margin)} in none"
+    is_either = winner in (pairing.a.name, pairing.b.name) and not pairing.has_sessions
+    if is_either and is_open and _is_slower_nowhere(cells, str(winner), rates, compared.margin):
+        text += f", and {winner} slower by {percent(compared.margin)} in none"
     return text
 
 
@@ -308,7 +325,8 @@ def _is_slower_nowhere(cells: Sequence[Comparison], winner: str, rates: ErrorRat
     """Return whether each size shows that the winner is not slower by the margin: all must, so none is corrected for the others."""
     for one in cells:
         known = log_ratio_of(one)
-        if known is None or winner in one.thin_sides or one.is_mixed:
+        is_few = one.is_paired and one.launches < FEWEST_PAIRS
+        if known is None or is_few or winner in one.thin_sides or one.is_mixed:
             return False
         turned = (winner == one.fabric_b) == one.metric.is_lower_better
         upright = replace(known, mean=-known.mean if turned else known.mean)

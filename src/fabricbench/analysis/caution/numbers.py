@@ -299,7 +299,7 @@ def drifts(material: Material) -> Iterator[Caution]:
             if one is not None:
                 found.append((f"{side.name}, {layer.value}", one))
     carried = "medians over launches carry it, and ratios within a block unless the other fabric drifts alike"
-    yield from _drift_warnings(found, material, carried)
+    yield from _drift_warnings(found, material, carried, of=" in time")
 
 
 def ratio_drifts(material: Material) -> Iterator[Caution]:
@@ -318,14 +318,16 @@ def ratio_drifts(material: Material) -> Iterator[Caution]:
     )
 
 
-def _drift_warnings(found: Sequence[tuple[str, BlockTrend]], material: Material, meaning: str) -> Iterator[Caution]:
+def _drift_warnings(
+    found: Sequence[tuple[str, BlockTrend]], material: Material, meaning: str, of: str = ""
+) -> Iterator[Caution]:
     if not found:
         return
     adjusted = benjamini_hochberg(np.array([one.p_value for _, one in found]))
     for (name, one), p_value in zip(found, adjusted, strict=True):
         if p_value < 1.0 - material.confidence and abs(one.change) > np.log1p(material.margin):
             text = (
-                f"a drift of {100 * np.expm1(one.change):+.1f} % from the first block to the last (p "
+                f"a drift of {100 * np.expm1(one.change):+.1f} %{of} from the first block to the last (p "
                 f"{p_value:.2g}): {meaning}"
             )
             yield warn(Severity.WARNING, name, text)

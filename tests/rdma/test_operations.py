@@ -201,7 +201,7 @@ def test_a_burst_finds_its_receives_posted(guest: Guest) -> None:
 
 
 def test_registration_costs_more_for_more_memory(guest: Guest) -> None:
-    sizes = (4096, 32 << 20)
+    sizes = (4096, 8 << 20)
     asked = [(size, memory) for size in sizes for memory in ("plain", "huge")]
     cells = [_cell(PATTERNS[Pattern.REGISTRATION], "send", "blocking", size) for size, _ in asked]
     for cell, (_, memory) in zip(cells, asked, strict=True):

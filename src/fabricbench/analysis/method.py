@@ -111,7 +111,8 @@ rows, 20 % to all other comparisons of the report, from which exceptions and cou
 fabric is slower nowhere (for which each size must show it, so that none is corrected). If all intervals hold their
 ratios, no statement there is wrong; so the chance of any wrong one is at most {error}. The rows are chosen by what was
 measured, not by what came out. Levels are geometric means over the launches compared, so that their ratio is the ratio
-shown; of tails (p99, p99.9) medians, and where a few launches are far worse the interval of the ratio is that of the others.
+shown, of three fabrics and more where no launch is missing (levels are then over the blocks that all have); of tails (p99,
+p99.9) medians, and where a few launches are far worse the interval of the ratio is that of the others.
 A row counts for its fabric only where the other sizes of its curve bear it out, by their number and by their geometric mean.
 A ratio that is a row there has the verdict of that row in every table.
 """

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from fabricbench.analysis.comparing import SlowMode, rounding_over
 from fabricbench.analysis.findings import CellKey, Comparison, LaunchGroups
 from fabricbench.analysis.grading import Span
-from fabricbench.analysis.measured import CellMeasured, log_of, ratio_rounding
+from fabricbench.analysis.measured import CellMeasured, fitted_to, log_of, ratio_rounding
 from fabricbench.analysis.pairing import Pairing
 from fabricbench.analysis.rows import Row
 from fabricbench.statistics.decision import FEWEST_PAIRS, LogRatio
-from fabricbench.statistics.ratios import Rounding, paired_ratios, unpaired_ratios
+from fabricbench.statistics.ratios import NOTHING_FITTED, Fitted, Rounding, paired_ratios, unpaired_ratios
 from fabricbench.statistics.skew import find_slow_modes
 
 Floats = NDArray[np.float64]
@@ -124,13 +124,16 @@ def log_ratio_over(pairing: Pairing, keys: Sequence[CellKey]) -> LogRatio | None
     log_a, log_b = (
         np.mean([sign * logs for sign, logs in zip(signs, of_side, strict=True)], axis=0) for of_side in sides
     )
-    found = _log_ratio(pairing, log_a, log_b, rounding_over(pairing, keys))
+    fitted = fitted_to(pairing.a.cells[keys[0]], pairing.b.cells[keys[0]])
+    found = _log_ratio(pairing, log_a, log_b, rounding_over(pairing, keys), fitted)
     return None if found is None or (pairing.is_paired and found.launches < FEWEST_PAIRS) else found
 
 
-def _log_ratio(pairing: Pairing, log_a: Floats, log_b: Floats, rounding: Rounding) -> LogRatio | None:
+def _log_ratio(
+    pairing: Pairing, log_a: Floats, log_b: Floats, rounding: Rounding, fitted: Fitted = NOTHING_FITTED
+) -> LogRatio | None:
     ratios = (
-        paired_ratios((log_b - log_a)[np.newaxis, :], rounding=rounding)
+        paired_ratios((log_b - log_a)[np.newaxis, :], rounding=rounding, fitted=fitted)
         if pairing.is_paired
         else unpaired_ratios(log_a, log_b, rounding=rounding, is_alike=pairing.are_runs)
     )

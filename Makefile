@@ -78,8 +78,9 @@ test-sanitized: all
 # test, and what failed beside another is run once more by itself: it may have been late. What is timed has the machine to itself.
 # A tour is a run of each kind.
 # What needs every program is skipped by `make test` where there are those of a first run only, and run by `make proof`.
-OF_TESTBEDS := (lab or cluster or matrix) and not (alone or tour)
-OF_THE_REST := (mpi or slow or complete) and not (lab or cluster or matrix or alone or tour)
+TOURED := (tour and not complete)
+OF_TESTBEDS := (lab or cluster or matrix) and not (alone or $(TOURED))
+OF_THE_REST := (mpi or slow or complete) and not (lab or cluster or matrix or alone or $(TOURED))
 THREE_ON_TWO := $(shell n=$$(( ($$(nproc) * 3 + 1) / 2 )); echo $$(( n < 6 ? n : 6 )))
 
 test-python: $(BUILT) $(VENV)/.tools

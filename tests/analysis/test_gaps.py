@@ -152,8 +152,11 @@ def test_tables_hold_what_days_differ_by(tmp_path: Path):
     """Of campaigns without a difference on two days that differ by 5 %, half had a verdict while blocks counted as independent."""
     for seed in range(6):
         truth = write_campaign(tmp_path / str(seed), np.random.default_rng(seed), "2 days, 5 %", 12, 1.0)
-        cells = analyse([Run.open(tmp_path / str(seed))]).cells
+        found = analyse([Run.open(tmp_path / str(seed))])
+        cells = found.cells
         assert {"not enough data"} == {one.verdict.value for one in cells}
+        assert "not settled in" in found.headline.detail
+        assert not any(said in found.headline.detail for said in (" faster in ", "geometric mean", "equivalent in"))
         assert not any(truth.is_wrong(one.verdict, is_trip=one.metric.is_lower_better) for one in cells)
     write_campaign(tmp_path / "twice", np.random.default_rng(0), "2 days, 2 %", 12, 2.0)
     assert {one.verdict for one in analyse([Run.open(tmp_path / "twice")]).cells} == {Verdict.B_FASTER}

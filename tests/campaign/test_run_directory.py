@@ -46,6 +46,18 @@ def test_two_cannot_run_in_one_directory_at_once(tmp_path: Path):
         pass
 
 
+def test_a_file_system_without_locks_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    monkeypatch.setattr("fabricbench.deadline.fcntl.flock", refuse)
+    with (
+        pytest.raises(EnvironmentLacks, match="cannot be locked: Function not implemented"),
+        RunDirectory(tmp_path).locked(),
+    ):
+        pass
+
+
 def test_what_is_no_run_cannot_be_resumed(tmp_path: Path):
     with pytest.raises(UsageError, match="not a run that can be resumed"):
         RunDirectory(tmp_path).read_plan()

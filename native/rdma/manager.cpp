@@ -162,7 +162,6 @@ ManagedConnection::ManagedConnection(const std::shared_ptr<Adapter>& adapter, in
                                      bool is_first, const RdmaParameters& parameters)
     : adapter_(adapter),
       manager_(adapter->manager()),
-      peer_rank_(peer_rank),
       secret_(secret),
       is_first_(is_first),
       patience_ns_(patience_of(parameters)),

@@ -129,7 +129,6 @@ class ManagedConnection {
 
   std::shared_ptr<Adapter> adapter_;
   ConnectionManager& manager_;
-  int peer_rank_;
   Secret secret_;
   bool is_first_;
   std::uint64_t patience_ns_;

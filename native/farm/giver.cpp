@@ -149,8 +149,9 @@ std::size_t Giver::pieces_to(std::size_t worker) const {
 bool Giver::send_pieces() {
   bool has_sent = false;
   for (Transfer& transfer : transfers_) {
-    while (!transfer.is_sent && !transfer.is_cut && sending_.size() < pieces_of_all &&
-           pieces_to(transfer.worker) < pieces_of_worker) {
+    // No worker has more pieces under way than are still free, so a few with slow disks leave some to all others.
+    while (!transfer.is_sent && !transfer.is_cut &&
+           pieces_to(transfer.worker) < std::min(pieces_of_worker, pieces_of_all - sending_.size())) {
       send_piece(transfer);
       has_sent = true;
     }

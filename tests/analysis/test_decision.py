@@ -259,6 +259,26 @@ def test_of_three_equal_fabrics_hardly_any_campaign_separates_one_or_is_sure_of_
     assert covered / 400 >= 0.95 - 0.03
 
 
+def test_equal_fabrics_on_days_that_differ_are_seldom_set_apart_and_one_that_is_twice_as_good_is():
+    """Each of four days favours one of the two by as much as 3 % (one standard deviation); blocks of a day differ by 1 %."""
+    random = np.random.default_rng(15)
+    sessions, campaigns, none = np.repeat(np.arange(4), 3), 400, Rounding.of(np.zeros(2))
+    apart = {"by blocks": 0, "by days as well": 0, "twice as good": 0}
+    for _ in range(campaigns):
+        log_ratios = random.normal(0.0, 0.03, 4)[sessions] + random.normal(0.0, 0.01, sessions.size)
+        logs = np.stack([np.zeros(sessions.size), log_ratios], axis=1)
+        better = logs + np.array([0.0, np.log(2)])
+        apart["by blocks"] += bool(pair_tests(logs, none).adjusted[0] < 0.05)
+        apart["by days as well"] += bool(pair_tests(logs, none, sessions=sessions).adjusted[0] < 0.05)
+        apart["twice as good"] += bool(pair_tests(better, none, sessions=sessions).adjusted[0] < 0.05)
+    assert apart["by blocks"] > 0.2 * campaigns
+    assert apart["by days as well"] <= 0.07 * campaigns
+    assert apart["twice as good"] == campaigns
+    chances = mean_draws(logs, none, draws=1000, sessions=sessions)
+    assert chances is not None
+    assert mean_draws(logs, none, sessions=np.repeat([0, 1], 6)) is None
+
+
 def test_the_share_that_decides_is_covered_and_not_told_where_one_side_is_open():
     random = np.random.default_rng(5)
     truth, covered, told = 0.25, 0, 0

@@ -13,6 +13,8 @@ from fabricbench.analysis import analyse
 from fabricbench.analysis.findings import Grade, Verdict
 from fabricbench.analysis.gaps import find_gaps, mispaired, sessions_of, wide
 from fabricbench.analysis.sides import read_sides
+from fabricbench.analysis.weighing import weigh
+from fabricbench.record.decision_table import DecisionTable
 from fabricbench.record.store import Run
 from support.configured_runs import write_system
 from support.verdict_campaigns import write_campaign
@@ -132,6 +134,15 @@ def test_a_block_that_was_measured_again_on_another_day_is_no_second_session(mak
     run = make_run(two(1.1), blocks=8)
     again = [f"b{3:02d}-{fabric}" for fabric in ("one", "other")]
     assert set(sessions_of(longer(moved(run, again, 48 * HOUR), again, 48 * HOUR).launches).values()) == {0}
+
+
+def test_a_decision_knows_the_session_of_each_block_that_has_every_test(make_run: MakeRun):
+    run = days_of(make_run(two(1.1), blocks=8), (3, 6))
+    assert weigh(read_sides([run]), DecisionTable()).sessions == (0, 0, 0, 1, 1, 1, 2, 2)
+    one, other = read_sides([run])
+    for cell in other.cells.values():
+        cell.launch_values[:4] = np.nan
+    assert weigh((one, other), DecisionTable()).sessions == (1, 1, 2, 2)
 
 
 @pytest.mark.slow

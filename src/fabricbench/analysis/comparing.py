@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import exp, isnan
 
 import numpy as np
@@ -32,13 +32,10 @@ from fabricbench.statistics.decision import (
     is_unresolved,
     p_values_of,
 )
-from fabricbench.statistics.ratios import Ratios, Rounding, paired_ratios, unpaired_ratios
+from fabricbench.statistics.ratios import FEWEST_SESSIONS, Ratios, Rounding, paired_ratios, unpaired_ratios, wider
 from fabricbench.statistics.skew import find_slow_modes, p_values_of_both, pooled, split_ratio, unseen_share
 
 Floats = NDArray[np.float64]
-
-FEWEST_SESSIONS = 2
-"""Two means tell by how much sessions differ, with one degree of freedom."""
 
 
 def check_levels(margin: float, confidence: float) -> None:
@@ -79,7 +76,7 @@ def compare_all(
     met = np.array([met_by(pairing, _keys(subject)) for pairing, subject in subjects])
     of_sessions = joined_ratios([_ratios_of_sessions(pairing, _subjects(pairing), confidence) for pairing in pairings])
     in_groups, groups = _in_both_groups(subjects, p_values_of(ratios, margin), margin)
-    raw, ratios = _larger(in_groups, p_values_of(of_sessions, margin)), _wider(ratios, of_sessions)
+    raw, ratios = _larger(in_groups, p_values_of(of_sessions, margin)), wider(ratios, of_sessions)
     adjusted = adjusted_with_control(raw, np.array([_layer(subject) is Layer.MEMORY for _, subject in subjects]))
     codes = decision_codes(ratios, adjusted, margin, level, met)
     unresolved = is_unresolved(ratios, margin)
@@ -181,13 +178,6 @@ def _larger(tests: PValues, others: PValues) -> PValues:
     """Return the larger p-values of two tests that both have to show something; the first ones where there is no second."""
     pairs = ((getattr(tests, name), getattr(others, name)) for name in PValues.__dataclass_fields__)
     return PValues(*(np.where(np.isnan(one), one, np.fmax(one, other)) for one, other in pairs))
-
-
-def _wider(ratios: Ratios, others: Ratios) -> Ratios:
-    """Return ratios with intervals that hold those of others, where there are any."""
-    is_known = ~np.isnan(ratios.low)
-    low, high = np.fmin(ratios.low, others.low), np.fmax(ratios.high, others.high)
-    return replace(ratios, low=np.where(is_known, low, np.nan), high=np.where(is_known, high, np.nan))
 
 
 def rounding_over(pairing: Pairing, keys: Sequence[CellKey]) -> Rounding:

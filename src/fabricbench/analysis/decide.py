@@ -31,7 +31,7 @@ from fabricbench.analysis.weighing import Floats, Times, Weighed, name_of, weigh
 from fabricbench.quantity import count, enumeration
 from fabricbench.record.decision_table import DecisionTable, FabricPrice, prices_of
 from fabricbench.statistics.decision import FEWEST_PAIRS
-from fabricbench.statistics.ratios import MINIMUM_LAUNCHES, Ratios, Rounding, paired_ratios
+from fabricbench.statistics.ratios import MINIMUM_LAUNCHES, Ratios, Rounding, ratios_over_sessions
 from fabricbench.statistics.scores import PairTests, chances_of_first, mean_draws, pair_tests, share_of_no_difference
 
 EXACTLY_ONE = Interval(value=1.0, low=1.0, high=1.0)
@@ -127,22 +127,23 @@ class _Scored:
         self.names = weighed.fabrics
         self.costs = costs
         self._confidence = confidence
+        self._sessions = weighed.sessions
         self._is_enough = len(weighed.scores) >= _fewest(weighed)
-        self._geometric = pair_tests(weighed.scores, weighed.score_rounding, confidence)
+        self._geometric = pair_tests(weighed.scores, weighed.score_rounding, confidence, weighed.sessions)
         self.times = weighed.times(network_share)
         logs, rounding = (
             (weighed.scores, weighed.score_rounding)
             if self.times is None
             else (weighed.work_scores(self.times), weighed.work_rounding(self.times))
         )
-        self.tests = pair_tests(logs, rounding, confidence)
+        self.tests = pair_tests(logs, rounding, confidence, weighed.sessions)
         self._first = self._chances(logs, rounding)
         self._cheapest: Floats | None = None
         self.cost_tests = None
         if self.times is not None and costs is not None:
             # Subtracting a constant from each column: what is spent is exact, what was measured keeps its scatter.
             for_money = logs - np.log([one.total / costs[0].total for one in costs])
-            self.cost_tests = pair_tests(for_money, rounding, confidence)
+            self.cost_tests = pair_tests(for_money, rounding, confidence, weighed.sessions)
             self._cheapest = self._chances(for_money, rounding)
 
     def fabrics(self) -> tuple[FabricScore, ...]:
@@ -163,7 +164,7 @@ class _Scored:
         )
 
     def _chances(self, logs: Floats, rounding: Rounding) -> Floats | None:
-        draws = mean_draws(logs, rounding) if self._is_enough else None
+        draws = mean_draws(logs, rounding, sessions=self._sessions) if self._is_enough else None
         return None if draws is None else chances_of_first(draws, rounding)
 
     def tiers(self, tests: PairTests) -> tuple[tuple[str, ...], ...]:
@@ -209,7 +210,7 @@ def _tests(weighed: Weighed, confidence: float) -> tuple[WeighedTest, ...]:
     for index, (key, share, logs) in enumerate(zip(weighed.keys, weighed.shares, weighed.logs, strict=True)):
         rows = logs[1:] - logs[:1]
         others, first = (weighed.rounding.part((index, which)) for which in (slice(1, None), 0))
-        ratios = paired_ratios(rows, confidence, rounding=others.against(first))
+        ratios = ratios_over_sessions(rows, weighed.sessions, confidence, rounding=others.against(first))
         times = (EXACTLY_ONE, *(_interval(ratios, index) for index in range(len(rows))))
         found.append(WeighedTest(what=name_of(key), share=float(share), times=times))
     return tuple(sorted(found, key=lambda one: -one.share))
@@ -409,7 +410,7 @@ def _time(pair: tuple[str, str], columns: tuple[int, int], weighed: Weighed, ter
     ratios = weighed.logs[chosen, columns[0]] - weighed.logs[chosen, columns[1]]
     rows = weighed.shares[chosen] @ ratios / weighed.shares[chosen].sum()
     rounding = _pair_rounding(weighed, columns, chosen)
-    times = paired_ratios(rows[np.newaxis], terms.confidence, rounding=rounding)
+    times = ratios_over_sessions(rows, weighed.sessions, terms.confidence, rounding=rounding)
 
     def share(ratio: float) -> float | None:
         return None if np.isnan(ratio) or ratio <= cost else (1.0 - 1.0 / cost) / (1.0 - 1.0 / ratio)
@@ -442,7 +443,7 @@ def _lead(pair: tuple[str, str], columns: tuple[int, int], weighed: Weighed, ter
         weighed.shares[chosen] @ ratios[chosen] / weighed.shares[chosen].sum() for chosen in (is_ahead, ~is_ahead)
     ]
     rounding = (_pair_rounding(weighed, columns, is_ahead), _pair_rounding(weighed, columns, ~is_ahead))
-    share = share_of_no_difference(groups[0], groups[1], 0.0, terms.confidence, rounding)
+    share = share_of_no_difference(groups[0], groups[1], 0.0, terms.confidence, rounding, weighed.sessions)
     return _of_share(pair, BreakEvenKind.LEAD, share, weighed, is_ahead, weighed.shares)
 
 
@@ -469,7 +470,9 @@ def _share(
         both = of_own.against(of_other)
         roundings.append(Rounding(np.multiply(both.deviation, multiple), np.multiply(both.bound, multiple)))
     even = -1.0 if cost is None else -1.0 / cost
-    share = share_of_no_difference(groups[0], groups[1], even, terms.confidence, (roundings[0], roundings[1]))
+    share = share_of_no_difference(
+        groups[0], groups[1], even, terms.confidence, (roundings[0], roundings[1]), weighed.sessions
+    )
     kind = BreakEvenKind.LEAD if cost is None else BreakEvenKind.WEIGHT
     return _of_share(pair, kind, share, weighed, is_ahead, shares)
 

@@ -121,8 +121,10 @@ def sessions_of(launches: Iterable[StoredLaunch]) -> BlockSessions:
     return {key: max(sum(one <= mine for one in large) - 1, 0) for key, mine in found.items()}
 
 
-def sessions_of_runs(side: Side) -> BlockSessions:
-    """Return in which of its several runs each block of a side was measured."""
+def sessions_of_side(side: Side) -> BlockSessions:
+    """Return in which session each block of a side was measured; of several runs each is a session."""
+    if len(side.runs) == 1:
+        return sessions_of(side.run.launches)
     run_of = dict(zip(side.blocks, side.run_of, strict=True))
     return {(launch.block, launch.subject): run_of[launch.block] for launch in side.launches}
 

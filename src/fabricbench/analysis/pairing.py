@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fabricbench.analysis.findings import CellKey, Replication
 from fabricbench.analysis.findings.plot import BOARD, KERNEL, PROCESSOR
-from fabricbench.analysis.gaps import BlockSessions, mispaired, sessions_of, sessions_of_runs
+from fabricbench.analysis.gaps import BlockSessions, mispaired, sessions_of_side
 from fabricbench.analysis.measured import Side, in_order
 from fabricbench.record.provenance import Origin
 from fabricbench.statistics.ratios import run_means
@@ -167,8 +167,7 @@ def pair(a: Side, b: Side) -> Pairing:
     """
     keys = tuple(key for key in a.cells if key in b.cells)  # which are in order
     if a.is_beside(b):
-        sessions = sessions_of(a.run.launches) if len(a.runs) == 1 else sessions_of_runs(a)
-        return Pairing(a, b, Replication.BLOCKS, keys, mispaired(a, b), sessions)
+        return Pairing(a, b, Replication.BLOCKS, keys, mispaired(a, b), sessions_of_side(a))
     return Pairing(a, b, replication_of(len(a.runs), len(b.runs)), keys)
 
 

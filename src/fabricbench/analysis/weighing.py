@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fabricbench.analysis.equal_work import unequal_work
 from fabricbench.analysis.findings import CellKey, LeftOut, is_basic, is_plain
-from fabricbench.analysis.gaps import mispaired
+from fabricbench.analysis.gaps import mispaired, sessions_of_side
 from fabricbench.analysis.instrument import impossible
 from fabricbench.analysis.load_subjects import on_most_ranks
 from fabricbench.analysis.lost_launches import survivors
@@ -83,6 +83,8 @@ class Weighed:
     notes: tuple[str, ...]
     missing_share: float = 0.0
     """Of the whole weight, what is on tests that are left out."""
+    sessions: tuple[int, ...] = ()
+    """The session that each block was measured in."""
     are_runs: bool = False
     """Whether the blocks are runs: the sides are of other runs each, and a run is one value."""
 
@@ -220,8 +222,19 @@ def weigh(sides: Sequence[Side], table: DecisionTable, rows: Sequence[CellKey] |
         ),
         notes=tuple(dict.fromkeys(notes)),
         missing_share=sum(one.share or 0.0 for one in left_out) / whole if whole else 0.0,
+        sessions=_sessions(sides[0], [block for block, kept in zip(blocks, is_whole, strict=True) if kept])
+        if is_by_block
+        else (),
         are_runs=not is_by_block,
     )
+
+
+def _sessions(side: Side, blocks: Sequence[int]) -> tuple[int, ...]:
+    """Return the session that each block of a side began in."""
+    begun: dict[int, int] = {}
+    for (block, _subject), session in sessions_of_side(side).items():
+        begun[block] = min(session, begun.get(block, session))
+    return tuple(begun.get(block, 0) for block in blocks)
 
 
 def _values(

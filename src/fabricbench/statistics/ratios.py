@@ -13,7 +13,7 @@ Partial Identification of Probability Distributions, 2003).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import combinations_with_replacement
 from typing import Any
@@ -27,6 +27,9 @@ Counts = NDArray[np.int64]
 
 MINIMUM_LAUNCHES = 3
 """Below this there is neither an interval nor a p-value: two values say almost nothing of their own spread."""
+
+FEWEST_SESSIONS = 2
+"""Two means tell by how much sessions differ, with one degree of freedom."""
 
 LARGEST_EXACT = 50
 """Blocks up to which the signed-rank distribution is counted exactly; above, the normal approximation is good to 1e-3."""
@@ -217,6 +220,30 @@ def run_means(log_values: Floats, run_of: Sequence[int] | Counts) -> Floats:
     count = present.astype(np.float64) @ is_of_run
     total = np.where(present, values, 0.0) @ is_of_run
     return np.asarray(np.where(count > 0, total / np.maximum(count, 1.0), np.nan), dtype=np.float64)
+
+
+def wider(ratios: Ratios, others: Ratios) -> Ratios:
+    """Return ratios with intervals that hold those of others, where there are any."""
+    is_known = ~np.isnan(ratios.low)
+    low, high = np.fmin(ratios.low, others.low), np.fmax(ratios.high, others.high)
+    return replace(ratios, low=np.where(is_known, low, np.nan), high=np.where(is_known, high, np.nan))
+
+
+def ratios_over_sessions(
+    log_ratios: Floats, sessions: Sequence[int] | Counts, confidence: float = 0.95, rounding: Rounding = EXACT
+) -> Ratios:
+    """Return `paired_ratios` whose intervals and p-values hold by blocks and, where these are of several, by means of sessions.
+
+    `sessions` has the number of each block's session, from 0; without any, all are of one.
+    """
+    ratios = paired_ratios(log_ratios, confidence, rounding=rounding)
+    if np.unique(sessions).size < FEWEST_SESSIONS:
+        return ratios
+    means = run_means(np.atleast_2d(log_ratios), sessions)
+    others = paired_ratios(means, confidence, rounding=Rounding(0.0, rounding.bound), fewest=FEWEST_SESSIONS)
+    is_known = ~np.isnan(ratios.p_value)
+    both = np.where(is_known, np.fmax(ratios.p_value, others.p_value), np.nan)
+    return replace(wider(ratios, others), p_value=both)
 
 
 def student_one_sided(difference: Floats, standard_error: Floats, degrees_of_freedom: Floats) -> Floats:

@@ -1,7 +1,8 @@
 """Weighted scores of several candidates: which is first, and how sure that is. Arrays only; rows are blocks, columns candidates.
 
 A score is a weighted geometric mean of ratios (Fleming and Wallace, "How not to lie with statistics", Comm. ACM 29 (1986)), on
-logarithms a weighted sum, so a block gives each candidate one number, and blocks are independent.
+logarithms a weighted sum, so a block gives each candidate one number, and blocks are independent. Those of several `sessions`, of
+which each block has the number, are not: what is said then holds by the means of sessions as well.
 
 How sure: the means of the candidates are jointly multivariate t with n - 1 degrees of freedom about what was seen, with the
 sample's covariance over n. That is the posterior under the prior of Geisser and Cornfield (J. R. Stat. Soc. B 25 (1963)) under
@@ -12,6 +13,7 @@ t test of the two. Resampling the blocks (Rubin's Bayesian bootstrap, 1981) is n
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -19,7 +21,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabricbench.statistics.correction import holm
-from fabricbench.statistics.ratios import EXACT, MINIMUM_LAUNCHES, Ratios, Rounding, paired_ratios
+from fabricbench.statistics.ratios import (
+    EXACT,
+    MINIMUM_LAUNCHES,
+    Counts,
+    Ratios,
+    Rounding,
+    ratios_over_sessions,
+    run_means,
+)
 
 Floats = NDArray[np.float64]
 
@@ -42,17 +52,24 @@ class PairTests:
     adjusted: Floats
 
 
-def pair_tests(logs: Floats, rounding: Rounding, confidence: float = 0.95) -> PairTests:
+def pair_tests(
+    logs: Floats, rounding: Rounding, confidence: float = 0.95, sessions: Sequence[int] | Counts = ()
+) -> PairTests:
     """Return the paired t tests of every two columns of `logs`, shape (blocks, candidates); `rounding` has an entry for each."""
     pairs = tuple(combinations(range(logs.shape[1]), 2))
     rows = np.array([logs[:, second] - logs[:, first] for first, second in pairs]).reshape(len(pairs), len(logs))
     first, second = (rounding.part([pair[place] for pair in pairs]) for place in (0, 1))
-    ratios = paired_ratios(rows, confidence, rounding=first.against(second))
+    ratios = ratios_over_sessions(rows, sessions, confidence, rounding=first.against(second))
     return PairTests(pairs, ratios, holm(ratios.p_value))
 
 
-def mean_draws(logs: Floats, rounding: Rounding, draws: int = DRAWS, seed: int = SEED) -> Floats | None:
-    """Return draws of the candidates' means, shape (draws, candidates); None from fewer than MINIMUM_LAUNCHES blocks."""
+def mean_draws(
+    logs: Floats, rounding: Rounding, draws: int = DRAWS, seed: int = SEED, sessions: Sequence[int] | Counts = ()
+) -> Floats | None:
+    """Return draws of the candidates' means, shape (draws, candidates); None from fewer than MINIMUM_LAUNCHES blocks (sessions)."""
+    if np.unique(sessions).size > 1:
+        means = run_means(logs.T, sessions).T
+        logs = means[~np.isnan(means).any(axis=1)]
     blocks, candidates = logs.shape
     if blocks < MINIMUM_LAUNCHES:
         return None
@@ -79,6 +96,7 @@ def share_of_no_difference(
     offset: float,
     confidence: float = 0.95,
     rounding: tuple[Rounding, Rounding] = (EXACT, EXACT),
+    sessions: Sequence[int] | Counts = (),
 ) -> tuple[float, float, float] | None:
     """Return the share x, with its interval, at which `x * ahead + (1 - x) * behind` has the mean `offset`.
 
@@ -93,7 +111,7 @@ def share_of_no_difference(
     rows = shares[:, None] * ahead + (1.0 - shares[:, None]) * behind - offset
     deviation = np.hypot(shares * rounding[0].deviation, (1.0 - shares) * rounding[1].deviation)
     bound = shares * rounding[0].bound + (1.0 - shares) * rounding[1].bound
-    p_values = paired_ratios(rows, confidence, rounding=Rounding(deviation, bound)).p_value
+    p_values = ratios_over_sessions(rows, sessions, confidence, rounding=Rounding(deviation, bound)).p_value
     level = 1.0 - confidence
     if not (p_values[0] < level and p_values[-1] < level):
         return None

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from fabricbench.statistics.decision import Decision, shared_by
+from fabricbench.statistics.ratios import Fitted
 from fabricbench.statistics.skew import SlowModes, find_slow_modes, p_values_of_both, pooled, split_ratio, unseen_share
 
 Floats = NDArray[np.float64]
@@ -113,6 +114,16 @@ def test_a_group_of_one_launch_has_an_interval_by_the_deviation_within_both():
     assert (slow.launches, others.launches, slow.freedom) == (1, 5, 4.0)
     assert slow.deviation == others.deviation == pytest.approx(np.sqrt(np.sum((row[1:] - row[1:].mean()) ** 2) / 4))
     assert shared_by(groups, 0.007, 0.02) is Decision.HIGHER
+
+
+def test_what_was_fitted_to_the_launches_is_charged_to_both_groups():
+    row, is_slow = two_groups(0.69, 0.29, (4, 8))
+    free, charged = split_ratio(row, is_slow), split_ratio(row, is_slow, fitted=Fitted(3, 1.2))
+    assert free is not None
+    assert charged is not None
+    assert (free[0].freedom, charged[0].freedom) == (10.0, 7.0)
+    assert charged[0].deviation == pytest.approx(free[0].deviation * np.sqrt(10 / 7) * 1.2)
+    assert charged[0].p_value() > free[0].p_value()
 
 
 def test_two_groups_share_the_weaker_of_their_decisions_and_none_where_they_disagree():

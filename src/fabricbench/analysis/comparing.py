@@ -32,7 +32,16 @@ from fabricbench.statistics.decision import (
     is_unresolved,
     p_values_of,
 )
-from fabricbench.statistics.ratios import FEWEST_SESSIONS, Ratios, Rounding, paired_ratios, unpaired_ratios, wider
+from fabricbench.statistics.ratios import (
+    FEWEST_SESSIONS,
+    NOTHING_FITTED,
+    Fitted,
+    Ratios,
+    Rounding,
+    paired_ratios,
+    unpaired_ratios,
+    wider,
+)
 from fabricbench.statistics.skew import find_slow_modes, p_values_of_both, pooled, split_ratio, unseen_share
 
 Floats = NDArray[np.float64]
@@ -228,7 +237,9 @@ def _in_both_groups(
         if mode is None or _layer(subject) is Layer.MEMORY:
             continue
         row, rounding = _log_ratios(pairing, subject), rounding_over(pairing, keys)
-        found, both = mode.groups(pairing, row, rounding), p_values_of_both(row, mode.is_slow, margin, rounding)
+        fitted = fitted_to(pairing.a.cells[keys[0]], pairing.b.cells[keys[0]])
+        found = mode.groups(pairing, row, rounding, fitted)
+        both = p_values_of_both(row, mode.is_slow, margin, rounding, fitted)
         if found is not None and both is not None:
             groups[index] = found
             zero[index], beyond[index], within[index] = both.zero[0], both.margin[0], both.equivalence[0]
@@ -243,9 +254,11 @@ class SlowMode:
     is_slow: NDArray[np.bool_]
     slower: float
 
-    def groups(self, pairing: Pairing, row: Floats, rounding: Rounding) -> LaunchGroups | None:
+    def groups(
+        self, pairing: Pairing, row: Floats, rounding: Rounding, fitted: Fitted = NOTHING_FITTED
+    ) -> LaunchGroups | None:
         """Return what a comparison shows in both groups, of its log ratios by block; None where one of them has no value."""
-        found = split_ratio(row, self.is_slow, rounding)
+        found = split_ratio(row, self.is_slow, rounding, fitted)
         if found is None:
             return None
         slow, others = found

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabricbench.statistics.decision import LogRatio, PValues
-from fabricbench.statistics.ratios import EXACT, Rounding
+from fabricbench.statistics.ratios import EXACT, NOTHING_FITTED, Fitted, Rounding
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -204,19 +204,22 @@ def two_groups(rows: Floats, least_gap: float = LEAST_GAP) -> Groups:
     return Groups(p_value, gap, is_high)
 
 
-def split_ratio(log_ratios: Floats, is_slow: Booleans, rounding: Rounding = EXACT) -> tuple[LogRatio, LogRatio] | None:
+def split_ratio(
+    log_ratios: Floats, is_slow: Booleans, rounding: Rounding = EXACT, fitted: Fitted = NOTHING_FITTED
+) -> tuple[LogRatio, LogRatio] | None:
     """Return the mean log ratio of the blocks whose launch is slow, and that of the others; None where a group has no value.
 
-    Both scatter as launches do within the groups: one deviation, pooled, with n - 2 degrees of freedom, as a group of one or two
-    launches has none of its own that tells anything.
+    Both scatter as launches do within the groups: one deviation, pooled, with n - 2 degrees of freedom less the effects that were
+    `fitted`, as a group of one or two launches has none of its own that tells anything.
     """
     present = ~np.isnan(log_ratios)
     groups = [log_ratios[present & chosen] for chosen in (is_slow, ~is_slow)]
     freedom = int(present.sum()) - 2
     if freedom < 1 or not all(group.size for group in groups):
         return None
+    freedom = max(freedom - fitted.effects, 1)
     squares = sum(float(np.sum((group - group.mean()) ** 2)) for group in groups)
-    deviation = max(float(np.sqrt(squares / freedom)), float(rounding.deviation))
+    deviation = max(float(np.sqrt(squares / freedom)) * fitted.error_times, float(rounding.deviation))
     slow, others = (
         LogRatio(float(group.mean()), deviation, group.size, float(freedom), rounding_bound=float(rounding.bound))
         for group in groups
@@ -225,14 +228,14 @@ def split_ratio(log_ratios: Floats, is_slow: Booleans, rounding: Rounding = EXAC
 
 
 def p_values_of_both(
-    log_ratios: Floats, is_slow: Booleans, margin: float, rounding: Rounding = EXACT
+    log_ratios: Floats, is_slow: Booleans, margin: float, rounding: Rounding = EXACT, fitted: Fitted = NOTHING_FITTED
 ) -> PValues | None:
     """Return the p-values, one of each, of "one of the two groups leads no side, or by no more than the margin".
 
     An intersection-union test: the larger of the groups' p-values (Berger, Technometrics 24 (1982)), as each group must show it; 1
     where they lead different sides. Nothing in two groups is equivalent. None where a group has no value.
     """
-    groups = split_ratio(log_ratios, is_slow, rounding)
+    groups = split_ratio(log_ratios, is_slow, rounding, fitted)
     if groups is None:
         return None
     is_one_way = groups[0].mean * groups[1].mean > 0

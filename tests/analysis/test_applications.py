@@ -14,8 +14,11 @@ import numpy as np
 import pytest
 
 from fabricbench.analysis import analyse
+from fabricbench.analysis.change import changes_of
 from fabricbench.analysis.findings import Findings, Verdict, WorkloadName
 from fabricbench.analysis.gate import check_regressions
+from fabricbench.analysis.pairing import pair
+from fabricbench.analysis.sides import read_sides
 from fabricbench.campaign.plan import plan_run
 from fabricbench.campaign.run_directory import RunDirectory, StoredPlan
 from fabricbench.campaign.specification import campaign_of
@@ -333,6 +336,15 @@ def test_what_did_other_work_on_one_fabric_is_not_compared_and_it_is_said_why(tm
     ]
     assert sorted(text.removeprefix("its ").split(" is not the same")[0] for text in told) == sorted(FACTS)
     assert all(one.verdict is None or one.verdict.leader is None for one in found.cells)
+
+
+@pytest.mark.parametrize("is_same", [True, False])
+def test_a_change_counts_work_that_was_not_the_same_as_unknown(tmp_path: Path, is_same: bool):
+    facts = {fabric: {"energy": "-4.62" if is_same else fabric} for fabric in ("myrinet", "fast-ethernet")}
+    run = application_run(tmp_path / "run", fixed_on=facts)
+    sides = read_sides([run])
+    found = changes_of([pair(*sides)], analyse([run]).cells, lambda _: Verdict.A_FASTER)
+    assert (found.slower > 0, found.unknown > 0) == (is_same, not is_same)
 
 
 def on(*hosts: str, processors: int = 1) -> tuple[RankInfo, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from fabricbench.analysis.equal_work import unequal_work
 from fabricbench.analysis.findings import CellKey, Changes, Comparison, PairEffect, Verdict
 from fabricbench.analysis.measured import Side, workload_of
 from fabricbench.analysis.pairing import Pairing
@@ -44,9 +45,14 @@ def changes_of(
 ) -> Changes:
     """Return the counts over all network cells by a verdict for each, and what differs between the configurations.
 
-    Slower and faster are by more than the margin.
+    Slower and faster are by more than the margin; of work that was not the same nothing is known.
     """
-    verdicts = [verdict_of(one) for one in cells if one.layer is not Layer.MEMORY]
+    sides = {(one.a.name, one.b.name): (one.a, one.b) for one in pairings}
+    verdicts = [
+        Verdict.NOT_ENOUGH_DATA if unequal_work(sides[one.fabric_a, one.fabric_b], (one.key,)) else verdict_of(one)
+        for one in cells
+        if one.layer is not Layer.MEMORY
+    ]
     return Changes(
         slower=verdicts.count(Verdict.A_FASTER),
         faster=verdicts.count(Verdict.B_FASTER),

@@ -221,7 +221,10 @@ def test_another_mpi_is_told_only_where_sides_ask_for_the_same(asked: tuple[str 
     def side(name: str, mpi: str | None, library: str) -> SimpleNamespace:
         part = WorkloadPart(kind="farm", name="speech.3", ranks=3, fixed={"MPI": library})
         launch = SimpleNamespace(summary=SimpleNamespace(workload=part, header=None))
-        return SimpleNamespace(name=name, fabric=SimpleNamespace(mpi=mpi), launches=[launch], runs=())
+        fabric, run = SimpleNamespace(mpi=mpi), SimpleNamespace(manifest=None)
+        return SimpleNamespace(
+            name=name, fabric=fabric, launches=[launch], run=run, runs=(), facts_of_work={}, places_of_work={}
+        )
 
     sides = [side("a", asked[0], "Open MPI"), side("b", asked[1], "MPICH")]
     told = list(unequal_work(cast("Material", SimpleNamespace(sides=sides))))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from fabricbench.analysis.findings import CellKey, WorkloadName
-from fabricbench.analysis.measured import Side, workload_of
+from fabricbench.analysis.measured import FactKey, PlaceKey, Side, workload_of
 from fabricbench.quantity import enumeration
 from fabricbench.record.farm_lines import INPUTS_FACT, JOBS_DONE_FACT, OUTPUTS_FACT
 from fabricbench.record.lines import RankInfo
@@ -45,23 +45,33 @@ def differences(sides: Sequence[Side]) -> Iterator[WorkDifference]:
     Which jobs of a farm were done is no such fact: what failed is counted (`lost_launches.survivors`). What jobs read and wrote is
     compared between launches that did the same ones.
     """
-    facts: dict[tuple[tuple[str, ...], WorkloadName, str, bool, str, str | None, str], dict[str, set[str]]] = {}
+    facts: dict[FactKey, dict[str, set[str]]] = {}
     for side in sides:
-        runs = tuple(str(run.path) for run in side.runs)
-        for part in filter(None, (launch.summary.workload for launch in side.launches)):
-            for is_asked, noted in ((False, part.fixed), (True, part.definition)):
-                for what, fact in noted.items():
-                    if what == JOBS_DONE_FACT:
-                        continue
-                    jobs = part.fixed.get(JOBS_DONE_FACT, "") if what in (INPUTS_FACT, OUTPUTS_FACT) else ""
-                    # Sides that name another MPI are to have it, and programs that are built with it.
-                    asked_for = side.fabric.mpi if what in (MPI_FACT, PROGRAM_FACT) else None
-                    key = (runs, workload_of(part), part.name, is_asked, what, asked_for, jobs)
-                    facts.setdefault(key, {}).setdefault(fact, set()).add(side.name)
+        for key, noted in _facts(side).items():
+            for fact in noted:
+                facts.setdefault(key, {}).setdefault(fact, set()).add(side.name)
     for (_, workload, name, _, what, *_), found in facts.items():
         if len(found) > 1:
             yield WorkDifference(workload, name, what, {fact: frozenset(names) for fact, names in found.items()})
     yield from _other_places(sides)
+
+
+def _facts(side: Side) -> dict[FactKey, dict[str, None]]:
+    """Return what the launches of a side note of their work; they are gone through once."""
+    if side.facts_of_work:
+        return side.facts_of_work
+    runs = tuple(str(run.path) for run in side.runs)
+    for part in filter(None, (launch.summary.workload for launch in side.launches)):
+        for is_asked, noted in ((False, part.fixed), (True, part.definition)):
+            for what, fact in noted.items():
+                if what == JOBS_DONE_FACT:
+                    continue
+                jobs = part.fixed.get(JOBS_DONE_FACT, "") if what in (INPUTS_FACT, OUTPUTS_FACT) else ""
+                # Sides that name another MPI are to have it, and programs that are built with it.
+                asked_for = side.fabric.mpi if what in (MPI_FACT, PROGRAM_FACT) else None
+                key = (runs, workload_of(part), part.name, is_asked, what, asked_for, jobs)
+                side.facts_of_work.setdefault(key, {})[fact] = None
+    return side.facts_of_work
 
 
 def _other_places(sides: Sequence[Side]) -> Iterator[WorkDifference]:
@@ -70,21 +80,30 @@ def _other_places(sides: Sequence[Side]) -> Iterator[WorkDifference]:
     From block to block they may be elsewhere: a run goes on without nodes that fail. Of fabrics that join different nodes, which is
     told of the whole run, it is asked how the ranks are shared out among the nodes of each.
     """
-    found: dict[tuple[tuple[str, ...], WorkloadName, str, int], dict[str, set[str]]] = {}
+    found: dict[PlaceKey, dict[str, set[str]]] = {}
     for side in sides:
-        runs = tuple(str(run.path) for run in side.runs)
-        for launch in side.launches:
-            part, header = launch.summary.workload, launch.summary.header
-            if part is not None and header is not None and header.ranks:
-                key = (runs, workload_of(part), part.name, launch.block)
-                found.setdefault(key, {}).setdefault(_placed(header.ranks, are_apart=_are_apart(side)), set()).add(
-                    side.name
-                )
+        for key, places in _places(side).items():
+            for place in places:
+                found.setdefault(key, {}).setdefault(place, set()).add(side.name)
     told: set[WorkloadName] = set()
-    for (_, workload, name, _), places in found.items():
-        if len(places) > 1 and workload not in told:
+    for (_, workload, name, _), places_of_block in found.items():
+        if len(places_of_block) > 1 and workload not in told:
             told.add(workload)
-            yield WorkDifference(workload, name, PLACEMENT, {fact: frozenset(names) for fact, names in places.items()})
+            differing = {place: frozenset(names) for place, names in places_of_block.items()}
+            yield WorkDifference(workload, name, PLACEMENT, differing)
+
+
+def _places(side: Side) -> dict[PlaceKey, dict[str, None]]:
+    """Return where the ranks of a side's launches were in each block."""
+    if side.places_of_work:
+        return side.places_of_work
+    runs, are_apart = tuple(str(run.path) for run in side.runs), _are_apart(side)
+    for launch in side.launches:
+        part, header = launch.summary.workload, launch.summary.header
+        if part is not None and header is not None and header.ranks:
+            key = (runs, workload_of(part), part.name, launch.block)
+            side.places_of_work.setdefault(key, {})[_placed(header.ranks, are_apart=are_apart)] = None
+    return side.places_of_work
 
 
 def _are_apart(side: Side) -> bool:

@@ -204,6 +204,12 @@ class Configuration:
     traits: Mapping[str, str] = field(default_factory=dict)
 
 
+FactKey = tuple[tuple[str, ...], WorkloadName, str, bool, str, str | None, str]
+"""Of what a launch's fact about its work is: runs, workload, its name, whether it was asked for, what, the MPI asked for, jobs."""
+PlaceKey = tuple[tuple[str, ...], WorkloadName, str, int]
+"""Of what a place is: runs, workload, its name, block."""
+
+
 @dataclass
 class Side:
     """One fabric of a run, or of several runs that count as one side, as comparisons see it. `name` tells the sides apart.
@@ -232,6 +238,10 @@ class Side:
     """Cells whose messages were stamped on their way, by the key of the same without stamps: no comparison has them."""
     lost_starts: dict[tuple[str, ...], tuple[int, int]] = field(default_factory=dict, init=False, repr=False)
     """Of a subject, beside the sides named: how many of its starts gave nothing, and of how many; kept by `lost_launches`."""
+
+    facts_of_work: dict[FactKey, dict[str, None]] = field(default_factory=dict, init=False, repr=False)
+    places_of_work: dict[PlaceKey, dict[str, None]] = field(default_factory=dict, init=False, repr=False)
+    """What its launches note of their work and where their ranks were, each text once; kept by `equal_work`."""
 
     def __post_init__(self) -> None:
         self.runs = self.runs or (self.run,)

@@ -222,19 +222,17 @@ def weigh(sides: Sequence[Side], table: DecisionTable, rows: Sequence[CellKey] |
         ),
         notes=tuple(dict.fromkeys(notes)),
         missing_share=sum(one.share or 0.0 for one in left_out) / whole if whole else 0.0,
-        sessions=_sessions(sides[0], [block for block, kept in zip(blocks, is_whole, strict=True) if kept])
-        if is_by_block
-        else (),
+        sessions=_sessions(sides[0], np.array(blocks)[is_whole]) if is_by_block else (),
         are_runs=not is_by_block,
     )
 
 
-def _sessions(side: Side, blocks: Sequence[int]) -> tuple[int, ...]:
+def _sessions(side: Side, blocks: NDArray[np.int64]) -> tuple[int, ...]:
     """Return the session that each block of a side began in."""
     begun: dict[int, int] = {}
     for (block, _subject), session in sessions_of_side(side).items():
         begun[block] = min(session, begun.get(block, session))
-    return tuple(begun.get(block, 0) for block in blocks)
+    return tuple(begun.get(int(block), 0) for block in blocks)
 
 
 def _values(

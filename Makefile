@@ -74,8 +74,8 @@ test-units: $(BUILT) $(VENV)/.tools
 test-sanitized: all
 	tools/test-native --sanitized
 
-# Where no MPI program runs, three tests share two processors, since many wait. What starts a testbed shares the machine with one more
-# test, and what failed beside another is run once more by itself: it may have been late. What is timed has the machine to itself.
+# Three tests share two processors, since many wait. What starts a testbed and failed beside others is run once more by itself: it may
+# have been late. What is timed has the machine to itself.
 # A tour is a run of each kind.
 # What needs every program is skipped by `make test` where there are those of a first run only, and run by `make proof`.
 TOURED := (tour and not complete)
@@ -89,7 +89,7 @@ test-python: $(BUILT) $(VENV)/.tools
 
 test-rest: all
 	$(BIN)/pytest -n $(THREE_ON_TWO) -m "$(OF_THE_REST)"
-	$(BIN)/pytest -n 2 --dist loadfile -m "$(OF_TESTBEDS)" || $(BIN)/pytest --last-failed -m "$(OF_TESTBEDS)"
+	$(BIN)/pytest -n $(THREE_ON_TWO) --dist loadfile -m "$(OF_TESTBEDS)" || $(BIN)/pytest --last-failed -m "$(OF_TESTBEDS)"
 	$(BIN)/pytest -m "alone and not tour"
 
 style: $(BUILT) $(VENV)/.tools ## formatting, style, types

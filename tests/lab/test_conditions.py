@@ -99,6 +99,7 @@ def jumbo_lab(start_lab: Callable[..., Lab]) -> Lab:
     return start_lab("fast-ethernet:mtu=9000,overhead=500")
 
 
+@pytest.mark.alone  # what other tests take of the processors hides that one is faster
 @pytest.mark.timeout(240)
 def test_two_mtus_differ_and_two_conditions_alike_do_not_and_all_is_as_it_was(jumbo_lab: Lab, tmp_path: Path):
     before = state_of(jumbo_lab)

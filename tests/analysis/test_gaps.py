@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from fabricbench.analysis import analyse
+from fabricbench.analysis.decide import find_decision
 from fabricbench.analysis.findings import Grade, Verdict
 from fabricbench.analysis.gaps import find_gaps, mispaired, sessions_of, wide
 from fabricbench.analysis.sides import read_sides
@@ -143,6 +144,20 @@ def test_a_decision_knows_the_session_of_each_block_that_has_every_test(make_run
     for cell in other.cells.values():
         cell.launch_values[:4] = np.nan
     assert weigh((one, other), DecisionTable()).sessions == (1, 1, 2, 2)
+
+
+@pytest.mark.parametrize("are_days", [False, True])
+def test_a_decision_ranks_by_days_that_disagree_as_little_as_they_tell(make_run: MakeRun, are_days: bool):
+    """On one day the fabrics are 2 % apart, on the other 10 %: as blocks of one day that would be a clear lead."""
+    run = make_run(two(1.0), blocks=8)
+    one, other = read_sides([days_of(run, (4,)) if are_days else run])
+    for key, cell in other.cells.items():
+        times = np.repeat([0.98, 0.9], 4) * (1.0 + 0.001 * np.arange(8))
+        cell.launch_values[:] = one.cells[key].launch_values * (times if key.metric.is_lower_better else 1.0 / times)
+    found = find_decision((one, other), DecisionTable(), 0.95)
+    assert found is not None
+    assert len(found.ranks) == (1 if are_days else 2)
+    assert (found.fabrics[1].probability_first is None) == are_days, "two days tell no probability"
 
 
 @pytest.mark.slow

@@ -68,7 +68,7 @@ def residual(run: KernelRun) -> float:
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4, 7])
 def test_it_verifies_on_any_number_of_ranks_with_boxes_of_many_shapes(ranks: int, tmp_path: Path):
-    """Drawn anew for each number of ranks, the same in each run of the tests; both variants on one to eight in native/tests."""
+    """Drawn anew for each number of ranks, the same in each run; native/tests have both variants on one to four and eight."""
     draw = random.Random(ranks)
     words = [word for side in "xyz" for word in (f"--n{side}", draw.choice((8, 16)))]
     run = only_run(solved(tmp_path, ranks, *words, "--sets", 1, "--variant", VARIANTS[ranks % 2]))

@@ -14,18 +14,23 @@ import fabricbench
 from fabricbench.analysis import analyse
 from fabricbench.analysis.configurations import configurations_named, configurations_of
 from fabricbench.analysis.factors import Asked, main_effects_of
-from fabricbench.analysis.findings import Grade, Replication, Severity
+from fabricbench.analysis.findings import Grade, InteractionVerdict, MainEffect, Replication, Severity
+from fabricbench.analysis.gaps import BlockSessions
+from fabricbench.analysis.measured import CellOrder, Side
 from fabricbench.analysis.pairing import all_pairs, pair
 from fabricbench.analysis.sides import read_sides
 from fabricbench.chapters.decision import DECISION
 from fabricbench.chapters.factors import CHAPTER, EFFECTS, INTERACTIONS
 from fabricbench.errors import UsageError
+from fabricbench.model import Layer
 from fabricbench.record.decision_table import DecisionTable, FabricPrice
 from fabricbench.record.manifest import write_manifest
 from fabricbench.record.store import Run
+from fabricbench.statistics.order_effects import OrderEffects
 from fabricbench.statistics.ratios import run_means
 from support.configuration_screens import Design, is_found, is_wrong, screen
 from support.configured_runs import EPYC, XEON, write_system
+from support.simulated_sides import keys_of, sides_of
 
 Write = Callable[..., Run]
 
@@ -225,6 +230,53 @@ def test_the_interval_of_a_main_effect_is_that_of_the_runs_means_over_the_other_
         (np.exp(by_hand.low), np.exp(by_hand.high)), rel=1e-4
     )
     assert effect.among == ("ib", "gige")
+
+
+def crossed_in_one_run(blocks: int = 24, slower_on: slice = slice(0)) -> list[Side]:
+    """Two processors, each with two networks, in one run; the second is 10 % slower on some blocks."""
+    names = ("xeon-ib", "xeon-gige", "epyc-ib", "epyc-gige")
+    logs = np.random.default_rng(3).normal(0.0, 0.01, (4, 1, blocks))
+    logs[2:, :, slower_on] += np.log(1.1)
+    made = sides_of(keys_of((Layer.TCP,), (64,), ()), logs, names)
+    factors = [dict(zip(("processor", "fabric"), name.split("-"), strict=True)) for name in names]
+    return [replace(side, runs=(side.run,), factors=those) for side, those in zip(made, factors, strict=True)]
+
+
+def of_processor(sides: list[Side], sessions: BlockSessions) -> MainEffect:
+    pairings = [replace(one, sessions=sessions) for one in all_pairs(sides)]
+    (effect,) = [one for one in main_effects_of(Asked(sides, pairings, 0.02, 0.95, 0.95)) if one.factor == "processor"]
+    return effect
+
+
+def test_what_one_day_did_to_a_level_is_no_main_effect():
+    sides = crossed_in_one_run(slower_on=slice(12))
+    days = {(block, ""): block // 12 for block in range(24)}
+    by_blocks, by_days = (of_processor(sides, one) for one in (dict.fromkeys(days, 0), days))
+    assert by_blocks.p_adjusted is not None
+    assert by_days.p_adjusted is not None
+    assert by_blocks.p_adjusted < 0.001
+    assert by_days.p_adjusted > 0.2
+    assert by_days.effect.low is not None
+    assert by_days.effect.high is not None
+    assert by_days.effect.low < 1 < by_days.effect.high
+    of_all_days = crossed_in_one_run(slower_on=slice(24))
+    assert of_processor(of_all_days, days).verdict is InteractionVerdict.LESS
+
+
+def test_a_main_effect_pays_for_what_the_order_of_launches_was_found_to_do():
+    sides = crossed_in_one_run(12)
+    removed, means = np.zeros((1, len(sides), 12)), np.array([[0.0, 0.0, 1.0, 1.0]])
+    effects = OrderEffects((0,), np.zeros(1), np.zeros((1, 1)), removed, means, np.eye(1) / 12.0)
+    paying = [
+        replace(side, cells={key: replace(cell, order=CellOrder(np.zeros(12), effects, index))})
+        for index, side in enumerate(sides)
+        for key, cell in side.cells.items()
+    ]
+    free, paid = (of_processor(those, {}).effect for those in (sides, paying))
+    assert free.low is not None
+    assert paid.low is not None
+    wider = stats.t.ppf(0.975, 10) / stats.t.ppf(0.975, 11) * np.sqrt(11 / 10) * np.sqrt(1.0 + 12.0 / 1.0 / 12.0)
+    assert np.log(paid.value / paid.low) / np.log(free.value / free.low) == pytest.approx(wider)
 
 
 @pytest.mark.slow

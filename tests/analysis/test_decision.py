@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +13,10 @@ from scipy import special
 from fabricbench.analysis import analyse
 from fabricbench.analysis.decide import find_decision
 from fabricbench.analysis.findings import BreakEvenKind, CellKey, DecisionFindings
-from fabricbench.analysis.measured import CellMeasured
+from fabricbench.analysis.measured import CellMeasured, CellOrder
 from fabricbench.analysis.ranking import places, ranks
 from fabricbench.analysis.sides import read_sides
-from fabricbench.analysis.weighing import Weighed, usual_tests
+from fabricbench.analysis.weighing import Weighed, usual_tests, weigh
 from fabricbench.campaign.specification import campaign_of
 from fabricbench.chapters.decision import DECISION, decision_lines
 from fabricbench.errors import UsageError
@@ -28,12 +29,14 @@ from fabricbench.record.decision_table import (
 )
 from fabricbench.record.manifest import write_manifest
 from fabricbench.record.store import Run
-from fabricbench.statistics.ratios import EXACT, Rounding
+from fabricbench.statistics.order_effects import OrderEffects
+from fabricbench.statistics.ratios import EXACT, NOTHING_FITTED, Fitted, Rounding
 from fabricbench.statistics.scores import chances_of_first, mean_draws, pair_tests, share_of_no_difference
 from fabricbench.testbed.wire import Wire
 from support.applications import TIME
 from support.decisions import BULK, TRIP, break_even, decided, written
 from support.lost_runs import lost_run
+from support.simulated_sides import keys_of, sides_of
 from support.synthetic_run import Noise
 
 
@@ -226,14 +229,34 @@ def test_tiers_never_hold_two_that_were_separated_and_overlap_where_ties_are_not
             assert any({a, b} <= set(tier) for tier in tiers) is not is_better
 
 
-def test_a_probability_agrees_with_the_paired_t_test_of_two():
+@pytest.mark.parametrize("fitted", [NOTHING_FITTED, Fitted(2, 1.2)])
+def test_a_probability_agrees_with_the_paired_t_test_of_two(fitted: Fitted):
     random = np.random.default_rng(1)
     logs = np.column_stack([np.zeros(6), random.normal(0.02, 0.03, 6)])
-    draws = mean_draws(logs, EXACT)
+    draws = mean_draws(logs, EXACT, fitted=fitted)
     assert draws is not None
-    column = logs[:, 1]
-    exact = special.stdtr(5, column.mean() / (column.std(ddof=1) / np.sqrt(6)))
+    column, freedom = logs[:, 1], 5 - int(fitted.effects)
+    error = np.sqrt(np.sum((column - column.mean()) ** 2) / freedom / 6) * fitted.error_times
+    exact = special.stdtr(freedom, column.mean() / error)
     assert chances_of_first(draws)[1] == pytest.approx(exact, abs=0.01)
+    tests = pair_tests(logs, Rounding.of(np.zeros(2)), fitted=lambda _one, _other: fitted)
+    assert tests.ratios.p_value[0] == pytest.approx(2 * (1 - exact))
+
+
+def test_a_decision_pays_for_what_the_order_of_launches_was_found_to_do():
+    random = np.random.default_rng(2)
+    keys = keys_of((Layer.TCP,), trips=(64,), streams=())
+    logs = random.normal(0.0, 0.01, (2, 1, 12)) + np.array([0.0, 0.1])[:, None, None]
+    effects = OrderEffects(
+        (0,), np.zeros(1), np.zeros((1, 1)), np.zeros((1, 2, 12)), np.array([[0.0, 1.0]]), np.eye(1) / 6.0
+    )
+    sides = [
+        replace(side, runs=(side.run,), cells={key: replace(cell, order=CellOrder(np.zeros(12), effects, index))})
+        for index, side in enumerate(sides_of(keys, logs, ("a", "b")))
+        for key, cell in side.cells.items()
+    ]
+    weighed = weigh(sides, DecisionTable(weight=(Weight(layer=Layer.TCP, pattern=Pattern.PINGPONG, weight=1.0),)))
+    assert weighed.fitted(0, 1) == weighed.fitted(1, 0) == Fitted(1, pytest.approx(np.sqrt(2.0)))
 
 
 @pytest.mark.parametrize("noise", ["normal", "student", "exponential"])

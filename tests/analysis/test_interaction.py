@@ -9,14 +9,16 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from fabricbench.analysis.analysing import arrange
 from fabricbench.analysis.findings import Interaction, InteractionVerdict
 from fabricbench.analysis.interaction import interactions_of, networks_of, places_of
-from fabricbench.analysis.measured import Side
+from fabricbench.analysis.measured import CellOrder, Side
 from fabricbench.analysis.pairing import all_pairs
 from fabricbench.chapters.conditions import _strayed, find, outcome
 from fabricbench.model import Layer
+from fabricbench.statistics.order_effects import OrderEffects
 from support.simulated_sides import keys_of, sides_of
 
 NAMES = ("eth-usual", "eth-jumbo", "myri-usual", "myri-jumbo")
@@ -93,6 +95,49 @@ def test_blocks_that_lack_one_of_the_four_tell_nothing():
         of[0].cells[key].launch_values[3] = np.nan
         of[3].cells[key].launch_values[7] = np.nan
     assert found(of)["stream"].blocks == 10
+
+
+def by_days(of: Sequence[Side], days: int) -> dict[str, InteractionVerdict]:
+    """The verdicts of sides whose blocks are of so many days, each as many one after the other."""
+    blocks = len(of[0].blocks)
+    sessions = {(block, ""): block * days // blocks for block in range(blocks)}
+    pairings = [replace(one, sessions=sessions) for one in all_pairs(of)]
+    rows = interactions_of(places_of(networks_of(of)), pairings, margin=0.02, confidence=0.95, level=0.95)
+    return {one.key.pattern.value: one.verdict for one in rows}
+
+
+def test_what_one_day_did_to_one_of_four_is_no_interaction():
+    of = sides({}, blocks=24, seed=6)
+    for cell in of[3].cells.values():
+        cell.launch_values[:12] *= 1.1
+    assert set(by_days(of, 1).values()) == {InteractionVerdict.MORE, InteractionVerdict.LESS}
+    assert set(by_days(of, 2).values()) == {InteractionVerdict.OPEN}
+
+
+def test_an_interaction_that_all_days_show_is_one():
+    of = sides({"myri-jumbo": 1.3}, blocks=24, seed=1)
+    assert by_days(of, 4) == by_days(of, 1) == {"stream": InteractionVerdict.MORE, "pingpong": InteractionVerdict.LESS}
+
+
+def test_an_interaction_pays_for_what_the_order_of_launches_was_found_to_do():
+    of = sides({"myri-jumbo": 1.3}, blocks=12, seed=1)
+    removed, means = np.zeros((len(KEYS), len(NAMES), 12)), np.array([[0.5, 0.0, 0.0, 0.5]])
+    effects = OrderEffects((0,), np.zeros(1), np.zeros((1, len(KEYS))), removed, means, np.eye(1) / 12.0)
+    paying = [
+        replace(
+            side,
+            cells={
+                key: replace(cell, order=CellOrder(np.zeros(12), effects, index)) for key, cell in side.cells.items()
+            },
+        )
+        for index, side in enumerate(of)
+    ]
+    free, paid = (found(those)["stream"].ratio for those in (of, paying))
+    assert free.low is not None
+    assert paid.low is not None
+    # 10 degrees of freedom where there were 11, and the error is sqrt(1 + 12 / 4 / 12) times as large.
+    wider = stats.t.ppf(0.975, 10) / stats.t.ppf(0.975, 11) * np.sqrt(11 / 10) * np.sqrt(1.25)
+    assert np.log(paid.value / paid.low) / np.log(free.value / free.low) == pytest.approx(wider)
 
 
 @pytest.mark.slow

@@ -10,6 +10,8 @@ from fabricbench.statistics.order_effects import FEWEST_BLOCKS, LEVEL, Floats, O
 from fabricbench.statistics.ratios import NOTHING_FITTED, paired_ratios
 
 SCATTER = 0.02
+PAIR = ((0, -1.0), (1, 1.0))
+"""The second side against the first."""
 
 
 def candidates_of(sides: int, blocks: int, seed: int) -> Floats:
@@ -43,7 +45,7 @@ def test_a_first_launch_that_is_slower_is_found_and_no_longer_widens_the_interva
     assert found.pooled[0] == pytest.approx(0.1, abs=4 * SCATTER / np.sqrt(6))
     with_it = paired_ratios(values[1] - values[0])
     rest = values - found.removed[0]
-    without = paired_ratios(rest[1] - rest[0], fitted=found.fitted(0, 1))
+    without = paired_ratios(rest[1] - rest[0], fitted=found.fitted(PAIR))
     assert without.degrees_of_freedom[0] == 10
     assert without.log_deviation[0] < 0.5 * with_it.log_deviation[0]
     assert np.log(without.ratio[0]) == pytest.approx(np.log(with_it.ratio[0]))  # the orders were balanced
@@ -56,7 +58,7 @@ def test_the_deviation_is_that_of_a_regression():
     design = np.stack([np.ones(13), is_first[1] - is_first[0]])
     coefficients, squares, *_ = np.linalg.lstsq(design.T, difference, rcond=None)
     rest = values - found.removed[0]
-    made = paired_ratios(rest[1] - rest[0], fitted=found.fitted(0, 1))
+    made = paired_ratios(rest[1] - rest[0], fitted=found.fitted(PAIR))
     assert np.log(made.ratio[0]) == pytest.approx(coefficients[0])
     error = np.sqrt(squares[0] / 11 * np.linalg.inv(design @ design.T)[0, 0])
     assert made.log_standard_error[0] == pytest.approx(error)
@@ -70,7 +72,24 @@ def test_what_follows_a_certain_side_is_found_and_taken_out_of_the_ratios_to_it(
     biased = values.mean(axis=1) - values.mean()
     rest = values - found.removed[0]
     assert np.ptp(biased) > 0.02 > np.ptp(rest.mean(axis=1))
-    assert found.fitted(0, 1).error_times > 1.0
+    assert found.fitted(PAIR).error_times > 1.0
+
+
+def test_a_contrast_of_four_sides_pays_what_a_regression_says():
+    values, found = campaign(4, 24, 2, after=0.1)
+    assert found is not None
+    weights = np.array([1.0, -1.0, -1.0, 1.0])
+    sides, blocks = values.shape
+    dummies = [np.eye(sides)[:, :, None] * np.ones(blocks), np.ones((sides, 1)) * np.eye(blocks)[:, None, :]]
+    effect = candidates_of(4, 24, 2)[list(found.chosen)]
+    design = np.concatenate([part.reshape(len(part), -1) for part in (*dummies, effect)])
+    contrast = np.concatenate([weights, np.zeros(blocks + 1)])
+    of_regression = contrast @ np.linalg.pinv(design @ design.T) @ contrast
+    without_effect = weights @ weights / blocks
+    paid = found.fitted(tuple(enumerate(weights)))
+    assert paid.effects == 1
+    assert paid.error_times == pytest.approx(np.sqrt(of_regression / without_effect))
+    assert paid.error_times > 1.0
 
 
 def test_two_sides_that_take_turns_carry_over_to_both_alike_so_nothing_is_to_be_taken_out():

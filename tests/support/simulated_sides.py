@@ -14,7 +14,7 @@ from fabricbench.analysis.effects import Compared, Judge
 from fabricbench.analysis.findings import CellKey, Comparison, Doubt, Headline
 from fabricbench.analysis.headline import write_headline
 from fabricbench.analysis.ladder import build_ladder
-from fabricbench.analysis.measured import CellMeasured, Side
+from fabricbench.analysis.measured import COUNTS, CellMeasured, Side
 from fabricbench.analysis.order_effects import without_order_effects
 from fabricbench.analysis.pairing import Pairing, all_pairs
 from fabricbench.model import Layer, Pattern, Receive
@@ -78,7 +78,7 @@ def _cell(key: CellKey, values: Floats) -> CellMeasured:
         pooled=np.sort(values),
         total_bytes=0,
         total_ns=1,
-        counts={},
+        counts=dict.fromkeys(COUNTS, 0),
         step_share=0.0,
         overhead_share=0.0,
         effective_share=1.0,

@@ -14,7 +14,7 @@ from fabricbench.analysis.equal_work import unequal_work
 from fabricbench.analysis.findings import CellKey, Comparison, Doubt, LaunchGroups, Letter, Verdict
 from fabricbench.analysis.findings.doubts import Number, percentage, whole
 from fabricbench.analysis.lost_launches import survivors
-from fabricbench.analysis.measured import fitted_to, ratio_rounding
+from fabricbench.analysis.measured import ratio_rounding
 from fabricbench.analysis.pairing import CellCurve, Pairing, curves_of
 from fabricbench.errors import UsageError
 from fabricbench.model import Layer, Metric
@@ -30,6 +30,7 @@ from fabricbench.statistics.decision import (
     corrected,
     decision_codes,
     is_unresolved,
+    larger,
     p_values_of,
 )
 from fabricbench.statistics.ratios import (
@@ -85,7 +86,7 @@ def compare_all(
     met = np.array([met_by(pairing, _keys(subject)) for pairing, subject in subjects])
     of_sessions = joined_ratios([_ratios_of_sessions(pairing, _subjects(pairing), confidence) for pairing in pairings])
     in_groups, groups = _in_both_groups(subjects, p_values_of(ratios, margin), margin)
-    raw, ratios = _larger(in_groups, p_values_of(of_sessions, margin)), wider(ratios, of_sessions)
+    raw, ratios = larger(in_groups, p_values_of(of_sessions, margin)), wider(ratios, of_sessions)
     adjusted = adjusted_with_control(raw, np.array([_layer(subject) is Layer.MEMORY for _, subject in subjects]))
     codes = decision_codes(ratios, adjusted, margin, level, met)
     unresolved = is_unresolved(ratios, margin)
@@ -146,14 +147,8 @@ def _ratios(pairing: Pairing, subjects: Sequence[CellKey | CellCurve], confidenc
     rounding = Rounding.joined([rounding_over(pairing, those) for those in keys])
     if not subjects or pairing.is_paired:
         rows = np.array([_log_ratios(pairing, subject) for subject in subjects]).reshape(len(subjects), -1)
-        fitted = [fitted_to(pairing.a.cells[those[0]], pairing.b.cells[those[0]]) for those in keys]
-        places = {one: [place for place, other in enumerate(fitted) if other == one] for one in dict.fromkeys(fitted)}
-        parts = [
-            paired_ratios(rows[those], confidence, rounding=rounding.part(those), fitted=one)
-            for one, those in places.items()
-        ]
-        order = np.argsort(np.array([place for those in places.values() for place in those], dtype=np.int64))
-        return joined_ratios(parts, order)
+        fitted = Fitted.joined([pairing.fitted(those[0]) for those in keys])
+        return paired_ratios(rows, confidence, rounding=rounding, fitted=fitted)
     log_a, log_b = (
         np.stack([_mean_over_sizes([pairing.log_values(key)[side] for key in those]) for those in keys])
         for side in (0, 1)
@@ -181,12 +176,6 @@ def _ratios_of_sessions(pairing: Pairing, subjects: Sequence[CellKey | CellCurve
         return found
     usual = float(np.nanmedian(found.log_deviation))
     return paired_ratios(means, confidence, rounding=Rounding(usual, bound), fewest=FEWEST_SESSIONS)
-
-
-def _larger(tests: PValues, others: PValues) -> PValues:
-    """Return the larger p-values of two tests that both have to show something; the first ones where there is no second."""
-    pairs = ((getattr(tests, name), getattr(others, name)) for name in PValues.__dataclass_fields__)
-    return PValues(*(np.where(np.isnan(one), one, np.fmax(one, other)) for one, other in pairs))
 
 
 def rounding_over(pairing: Pairing, keys: Sequence[CellKey]) -> Rounding:
@@ -237,7 +226,7 @@ def _in_both_groups(
         if mode is None or _layer(subject) is Layer.MEMORY:
             continue
         row, rounding = _log_ratios(pairing, subject), rounding_over(pairing, keys)
-        fitted = fitted_to(pairing.a.cells[keys[0]], pairing.b.cells[keys[0]])
+        fitted = pairing.fitted(keys[0])
         found = mode.groups(pairing, row, rounding, fitted)
         both = p_values_of_both(row, mode.is_slow, margin, rounding, fitted)
         if found is not None and both is not None:

@@ -20,7 +20,7 @@ BOUNDS = {
     Origin.EMULATED: "shows the links asked for, not real cards",
     Origin.SIMULATED: "shows the model, not hardware",
     Origin.PREDICTED: "shows the model, not hardware",
-    Origin.IMPORTED: "shows what another program measured, by its own definitions",
+    Origin.IMPORTED: "shows what another program measured, by its own definitions (half a round trip is told as the whole)",
 }
 """What numbers of an origin say nothing of, whatever their intervals."""
 

@@ -27,11 +27,19 @@ from fabricbench.analysis.interaction import (
     interval_at,
 )
 from fabricbench.analysis.lost_launches import survivors
-from fabricbench.analysis.measured import Side
+from fabricbench.analysis.measured import Side, fitted_to
 from fabricbench.analysis.pairing import Floats, Pairing
 from fabricbench.model import Layer
-from fabricbench.statistics.decision import DECISIONS, corrected, decision_codes, p_values_of
-from fabricbench.statistics.ratios import Ratios, Rounding, paired_ratios, unpaired_ratios
+from fabricbench.statistics.decision import DECISIONS, corrected, decision_codes, larger, p_values_of
+from fabricbench.statistics.ratios import (
+    FEWEST_SESSIONS,
+    Fitted,
+    Ratios,
+    Rounding,
+    paired_ratios,
+    unpaired_ratios,
+    wider,
+)
 
 FEWEST_SETTINGS = 2
 """Of the other factors: a level that was measured with one alone is not crossed."""
@@ -96,9 +104,35 @@ class Contrast:
         first, level = (_mean_by_place([sign * both[index] for both in sides]) for index in (0, 1))
         rounding = Rounding.joined([self._rounding(key)])
         if self.is_paired:
-            return paired_ratios((level - first)[np.newaxis, :], confidence, rounding=rounding)
+            return paired_ratios(
+                (level - first)[np.newaxis, :], confidence, rounding=rounding, fitted=self._fitted(key)
+            )
         is_alike = self.replication is Replication.RUNS
         return unpaired_ratios(first, level, confidence, rounding=rounding, is_alike=is_alike)
+
+    def ratios_of_sessions(self, key: CellKey, confidence: float) -> Ratios:
+        """Return the same by the means of sessions, each one value of what sessions differ by; NaN where blocks are of one."""
+        sign = -1.0 if key.metric.is_lower_better else 1.0
+        means = [np.array([np.nan])]
+        if self.replication is Replication.BLOCKS and all(one.has_sessions for one, _ in self.pairings.values()):
+            found = (
+                (-sign if is_turned else sign) * one.session_means(key, one.log_ratios(key))
+                for one, is_turned in self.pairings.values()
+            )
+            means = [of_setting[~np.isnan(of_setting)] for of_setting in found]
+        rounding = Rounding(0.0, self._rounding(key).bound)
+        return paired_ratios(
+            _mean_by_place(means)[np.newaxis, :], confidence, rounding=rounding, fewest=FEWEST_SESSIONS
+        )
+
+    def _fitted(self, key: CellKey) -> Fitted:
+        share = 1.0 / len(self.pairings)
+        weights = [
+            (side.cells[key], share if (side is pairing.b) is not is_turned else -share)
+            for pairing, is_turned in self.pairings.values()
+            for side in (pairing.a, pairing.b)
+        ]
+        return fitted_to(*weights)
 
     def _rounding(self, key: CellKey) -> Rounding:
         found = [rounding_over(pairing, (key,)) for pairing, _ in self.pairings.values()]
@@ -166,7 +200,9 @@ def main_effects_of(asked: Asked) -> tuple[MainEffect, ...]:
     if not subjects:
         return ()
     ratios = joined_ratios([contrast.ratios(key, asked.confidence) for contrast, key in subjects])
-    adjusted = corrected(p_values_of(ratios, asked.margin))
+    of_sessions = joined_ratios([contrast.ratios_of_sessions(key, asked.confidence) for contrast, key in subjects])
+    adjusted = corrected(larger(p_values_of(ratios, asked.margin), p_values_of(of_sessions, asked.margin)))
+    ratios = wider(ratios, of_sessions)
     codes = decision_codes(ratios, adjusted, asked.margin, asked.level)
     found = []
     for index, (contrast, key) in enumerate(subjects):

@@ -16,11 +16,11 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from fabricbench.analysis.comparing import number, slow_modes
+from fabricbench.analysis.comparing import joined_ratios, number, slow_modes
 from fabricbench.analysis.equal_work import unequal_work
 from fabricbench.analysis.findings import CellKey, Interaction, InteractionVerdict, Interval
 from fabricbench.analysis.lost_launches import survivors
-from fabricbench.analysis.measured import Side, ratio_rounding
+from fabricbench.analysis.measured import Side, fitted_to, ratio_rounding
 from fabricbench.analysis.pairing import Pairing
 from fabricbench.model import Layer
 from fabricbench.statistics.decision import (
@@ -29,9 +29,10 @@ from fabricbench.statistics.decision import (
     Decision,
     corrected,
     decision_codes,
+    larger,
     p_values_of,
 )
-from fabricbench.statistics.ratios import Ratios, Rounding, paired_ratios
+from fabricbench.statistics.ratios import Fitted, Ratios, Rounding, ratios_of_sessions, ratios_over_sessions
 
 Floats = NDArray[np.float64]
 
@@ -44,6 +45,15 @@ VERDICTS = {
     Decision.EQUIVALENT: InteractionVerdict.SAME,
     Decision.UNDECIDED: InteractionVerdict.OPEN,
 }
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The log effects on both networks of each block or run, and the session of each block."""
+
+    of_a: Floats
+    of_b: Floats
+    sessions: Sequence[int] = ()
 
 
 @dataclass(frozen=True)
@@ -61,17 +71,19 @@ class _Square:
         """Whether all four sides were measured in the same blocks."""
         return self.a.is_paired and self.b.is_paired and self.a.a.is_beside(self.b.a) and len(self.a.a.runs) == 1
 
-    def rows(self) -> tuple[Floats, Floats]:
+    def rows(self) -> _Rows:
         """Return the log effects on both networks of the blocks that have all four, more being better."""
         sign = -1.0 if self.key.metric.is_lower_better else 1.0
         if not self.is_by_block:
-            return self._rows_of_runs(sign)
+            return _Rows(*self._rows_of_runs(sign))
         of_a, of_b = (
             dict(zip(pairing.shared_blocks, sign * pairing.log_ratios(self.key), strict=True))
             for pairing in (self.a, self.b)
         )
         shared = [block for block in sorted(set(of_a) & set(of_b)) if not np.isnan(of_a[block] + of_b[block])]
-        return np.array([of_a[block] for block in shared]), np.array([of_b[block] for block in shared])
+        sessions = dict(zip(self.a.shared_blocks, self.a.sessions_of(self.key), strict=True))
+        effects_a, effects_b = (np.array([of_network[block] for block in shared]) for of_network in (of_a, of_b))
+        return _Rows(effects_a, effects_b, [sessions[block] for block in shared])
 
     def _rows_of_runs(self, sign: float) -> tuple[Floats, Floats]:
         """Return the log effects of the n-th run of each side, or the n-th launch: what one run holds of both networks cancels."""
@@ -80,6 +92,11 @@ class _Square:
         rows = np.stack([one[:width] for one in values])
         first_a, then_a, first_b, then_b = rows[:, ~np.isnan(rows).any(axis=0)]
         return sign * (then_a - first_a), sign * (then_b - first_b)
+
+    def fitted(self) -> Fitted:
+        """Return what was fitted to the difference of both effects."""
+        sides = ((self.a.a, 1.0), (self.a.b, -1.0), (self.b.a, -1.0), (self.b.b, 1.0))
+        return fitted_to(*((side.cells[self.key], weight) for side, weight in sides))
 
     def roundings(self) -> tuple[Rounding, Rounding]:
         """Return what the steps of values make of the effect on each network."""
@@ -141,22 +158,29 @@ def interactions_of(
     """
     squares = list(_squares(places, {(one.a.name, one.b.name): one for one in pairings}))
     rows = [square.rows() for square in squares]
-    known = [(square, row) for square, row in zip(squares, rows, strict=True) if row[0].size]
+    known = [(square, row) for square, row in zip(squares, rows, strict=True) if row.of_a.size]
     if not known:
         return ()
-    width = max(row[0].size for _, row in known)
-    logs = np.full((len(known), width), np.nan)
-    for index, (_, (of_a, of_b)) in enumerate(known):
-        logs[index, : of_a.size] = of_b - of_a
-    of_both = [square.roundings() for square, _ in known]
-    rounding = Rounding.joined([of_a.against(of_b) for of_a, of_b in of_both])
-    ratios = paired_ratios(logs, confidence, rounding=rounding)
-    adjusted = corrected(p_values_of(ratios, margin))
+    ratios, of_sessions = (
+        joined_ratios([found(square, row, confidence) for square, row in known]) for found in (_ratios, _of_sessions)
+    )
+    adjusted = corrected(larger(p_values_of(ratios, margin), p_values_of(of_sessions, margin)))
     codes = decision_codes(ratios, adjusted, margin, level)
     return tuple(
         _interaction(square, row, ratios, index, float(adjusted.zero[index]), DECISIONS[codes[index]], confidence)
         for index, (square, row) in enumerate(known)
     )
+
+
+def _ratios(square: _Square, row: _Rows, confidence: float) -> Ratios:
+    of_a, of_b = square.roundings()
+    logs, rounding = row.of_b - row.of_a, Rounding.joined([of_a.against(of_b)])
+    return ratios_over_sessions(logs, row.sessions, confidence, rounding=rounding, fitted=square.fitted())
+
+
+def _of_sessions(square: _Square, row: _Rows, confidence: float) -> Ratios:
+    of_a, of_b = square.roundings()
+    return ratios_of_sessions(row.of_b - row.of_a, row.sessions, confidence, Rounding.joined([of_a.against(of_b)]))
 
 
 def _squares(places: Places, pairings: dict[tuple[str, str], Pairing]) -> Iterator[_Square]:
@@ -176,7 +200,7 @@ def _squares(places: Places, pairings: dict[tuple[str, str], Pairing]) -> Iterat
 
 def _interaction(
     square: _Square,
-    row: tuple[Floats, Floats],
+    row: _Rows,
     ratios: Ratios,
     index: int,
     p_adjusted: float,
@@ -184,8 +208,8 @@ def _interaction(
     confidence: float,
 ) -> Interaction:
     effects = [
-        interval_at(paired_ratios(logs[np.newaxis, :], confidence, rounding=rounding), 0)
-        for logs, rounding in zip(row, square.roundings(), strict=True)
+        interval_at(ratios_over_sessions(logs, row.sessions, confidence, rounding, pairing.fitted(square.key)), 0)
+        for pairing, logs, rounding in zip((square.a, square.b), (row.of_a, row.of_b), square.roundings(), strict=True)
     ]
     doubt = square.doubt(int(ratios.launches[index]))
     return Interaction(

@@ -12,7 +12,8 @@ from statistics import fmean
 
 import numpy as np
 
-from fabricbench.analysis.decide import nodes_bought, system_cost
+from fabricbench.analysis.break_evens import system_cost
+from fabricbench.analysis.decide import nodes_bought
 from fabricbench.analysis.equal_work import unequal_work
 from fabricbench.analysis.expectation import (
     Launches,

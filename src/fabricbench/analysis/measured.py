@@ -164,11 +164,13 @@ def ratio_rounding(a: CellMeasured, b: CellMeasured) -> Rounding:
     return a.rounding.against(b.rounding)
 
 
-def fitted_to(a: CellMeasured, b: CellMeasured) -> Fitted:
-    """Return what was fitted to the log ratio of a cell on two sides."""
-    if a.order is None or b.order is None:
+def fitted_to(*contrast: tuple[CellMeasured, float]) -> Fitted:
+    """Return what was fitted to a contrast of the log values of a cell on sides of the same blocks: each with its weight."""
+    orders = [(cell.order, weight) for cell, weight in contrast]
+    known = [(order, weight) for order, weight in orders if order is not None]
+    if len(known) < len(orders):
         return NOTHING_FITTED
-    return a.order.effects.fitted(a.order.index, b.order.index)
+    return known[0][0].effects.fitted([(order.index, weight) for order, weight in known])
 
 
 def log_of(values: Floats) -> Floats:

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from fabricbench.analysis.findings import CellKey, Replication
 from fabricbench.analysis.findings.plot import BOARD, KERNEL, PROCESSOR
 from fabricbench.analysis.gaps import BlockSessions, mispaired, sessions_of_side
-from fabricbench.analysis.measured import Side, in_order
+from fabricbench.analysis.measured import Side, fitted_to, in_order
 from fabricbench.record.provenance import Origin
-from fabricbench.statistics.ratios import run_means
+from fabricbench.statistics.ratios import Fitted, run_means
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -114,9 +114,16 @@ class Pairing:
 
         NaN where a session has none.
         """
+        return run_means(log_ratios, self.sessions_of(key))
+
+    def sessions_of(self, key: CellKey) -> list[int]:
+        """Return the session of each shared block of a cell; a single one where no other is known."""
         subject = self.a.cells[key].subject
-        numbers = [self.sessions.get((block, subject), 0) for block in self.shared_blocks]
-        return run_means(log_ratios, numbers)
+        return [self.sessions.get((block, subject), 0) for block in self.shared_blocks]
+
+    def fitted(self, key: CellKey) -> Fitted:
+        """Return what was fitted to the log ratios of a cell."""
+        return fitted_to((self.a.cells[key], -1.0), (self.b.cells[key], 1.0))
 
     @property
     def has_sessions(self) -> bool:

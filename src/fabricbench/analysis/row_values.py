@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fabricbench.analysis.comparing import SlowMode, rounding_over
 from fabricbench.analysis.findings import CellKey, Comparison, LaunchGroups
 from fabricbench.analysis.grading import Span
-from fabricbench.analysis.measured import CellMeasured, fitted_to, log_of, ratio_rounding
+from fabricbench.analysis.measured import CellMeasured, log_of, ratio_rounding
 from fabricbench.analysis.pairing import Pairing
 from fabricbench.analysis.rows import Row
 from fabricbench.statistics.decision import FEWEST_PAIRS, LogRatio
@@ -124,7 +124,7 @@ def log_ratio_over(pairing: Pairing, keys: Sequence[CellKey]) -> LogRatio | None
     log_a, log_b = (
         np.mean([sign * logs for sign, logs in zip(signs, of_side, strict=True)], axis=0) for of_side in sides
     )
-    fitted = fitted_to(pairing.a.cells[keys[0]], pairing.b.cells[keys[0]])
+    fitted = pairing.fitted(keys[0])
     found = _log_ratio(pairing, log_a, log_b, rounding_over(pairing, keys), fitted)
     return None if found is None or (pairing.is_paired and found.launches < FEWEST_PAIRS) else found
 

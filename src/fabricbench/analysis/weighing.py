@@ -8,7 +8,7 @@ What is bought is a fabric, whatever its settings: of one that was measured in s
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 
 import numpy as np
@@ -20,7 +20,7 @@ from fabricbench.analysis.gaps import mispaired, sessions_of_side
 from fabricbench.analysis.instrument import impossible
 from fabricbench.analysis.load_subjects import on_most_ranks
 from fabricbench.analysis.lost_launches import survivors
-from fabricbench.analysis.measured import Side, in_order
+from fabricbench.analysis.measured import Side, fitted_to, in_order
 from fabricbench.analysis.node_sets import Blocks, blocks_of, on_leading_nodes
 from fabricbench.analysis.rows import MET_BY_USERS, row_name
 from fabricbench.analysis.wording import named_cell
@@ -32,7 +32,7 @@ from fabricbench.record.decision_table import Counting, DecisionTable, Weight
 from fabricbench.record.manifest import workload_names
 from fabricbench.record.run_account import SubjectAccount
 from fabricbench.record.setup import variant_of
-from fabricbench.statistics.ratios import MINIMUM_LAUNCHES, Rounding, run_means
+from fabricbench.statistics.ratios import MINIMUM_LAUNCHES, NOTHING_FITTED, Fitted, Rounding, run_means
 from fabricbench.units import parse_unit
 
 Floats = NDArray[np.float64]
@@ -85,8 +85,14 @@ class Weighed:
     """Of the whole weight, what is on tests that are left out."""
     sessions: tuple[int, ...] = ()
     """The session that each block was measured in."""
+    paid: Mapping[tuple[int, int], Fitted] = field(default_factory=dict)
+    """Of every two fabrics what was fitted to the difference of their logarithms, of the test that it is most of."""
     are_runs: bool = False
     """Whether the blocks are runs: the sides are of other runs each, and a run is one value."""
+
+    def fitted(self, one: int, other: int) -> Fitted:
+        """Return what was fitted to the difference of two fabrics."""
+        return self.paid.get((min(one, other), max(one, other)), NOTHING_FITTED)
 
     @property
     def scores(self) -> Floats:
@@ -223,6 +229,7 @@ def weigh(sides: Sequence[Side], table: DecisionTable, rows: Sequence[CellKey] |
         notes=tuple(dict.fromkeys(notes)),
         missing_share=sum(one.share or 0.0 for one in left_out) / whole if whole else 0.0,
         sessions=_sessions(sides[0], np.array(blocks)[is_whole]) if is_by_block else (),
+        paid=_paid(keys, sides, tuple(fabrics.values())),
         are_runs=not is_by_block,
     )
 
@@ -271,6 +278,23 @@ def _rounding(keys: Sequence[CellKey], sides: Sequence[Side], fabrics: Mapping[s
     means = [of_sides.part(columns).mean(np.full(len(columns), 1.0 / len(columns))) for columns in fabrics.values()]
     joined = Rounding.joined(means)
     return Rounding(np.asarray(joined.deviation).T, np.asarray(joined.bound).T)
+
+
+def _paid(
+    keys: Sequence[CellKey], sides: Sequence[Side], fabrics: Sequence[Sequence[int]]
+) -> dict[tuple[int, int], Fitted]:
+    """Return what was fitted to the difference of every two fabrics, each the mean over its conditions."""
+    weights = [{place: 1.0 / len(places) for place in places} for places in fabrics]
+    return {
+        (one, other): Fitted.largest(
+            fitted_to(
+                *((sides[place].cells[key], -share) for place, share in weights[one].items()),
+                *((sides[place].cells[key], share) for place, share in weights[other].items()),
+            )
+            for key in keys
+        )
+        for one, other in combinations(range(len(fabrics)), 2)
+    }
 
 
 def _no_run_times(keys: Iterable[CellKey]) -> list[CellKey]:

@@ -136,6 +136,12 @@ def p_values_of(ratios: Ratios, margin: float) -> PValues:
     )
 
 
+def larger(tests: PValues, others: PValues) -> PValues:
+    """Return the larger p-values of two tests that both have to show something; the first ones where there is no second."""
+    pairs = ((getattr(tests, name), getattr(others, name)) for name in PValues.__dataclass_fields__)
+    return PValues(*(np.where(np.isnan(one), one, np.fmax(one, other)) for one, other in pairs))
+
+
 def _over(difference: Floats, error: Floats) -> Floats:
     """Return how many standard errors a difference is; without an error, certainly so or certainly not."""
     safe = np.where(error > 0, error, 1.0)

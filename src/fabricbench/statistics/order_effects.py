@@ -8,6 +8,7 @@ a treatment are fitted so since Williams (1949); see Jones and Kenward, "Design 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,13 +45,19 @@ class OrderEffects:
     """Of each effect on each side the mean over blocks of how much of it a value has, shape (effects, sides)."""
     inverse: Floats
 
-    def fitted(self, a: int, b: int) -> Fitted:
-        """Return what the comparison of two sides pays: a degree of freedom each, and more error where orders are unbalanced."""
+    def fitted(self, contrast: Sequence[tuple[int, float]]) -> Fitted:
+        """Return what a contrast pays, of sides with weights that sum to 0: a degree of freedom each, more of unbalanced orders.
+
+        The error of a mean over blocks is that of the values, and of what the effects may be off: by how much of each the sides
+        differ on average.
+        """
         if not self.chosen:
             return NOTHING_FITTED
-        apart = self.means[:, b] - self.means[:, a]
+        sides, weights = (np.array(values) for values in zip(*contrast, strict=True))
+        apart = self.means[:, sides] @ weights
         blocks = self.removed.shape[2]
-        return Fitted(len(self.chosen), float(np.sqrt(1.0 + blocks / 2.0 * apart @ self.inverse @ apart)))
+        more = blocks / float(weights @ weights) * float(apart @ self.inverse @ apart)
+        return Fitted(len(self.chosen), float(np.sqrt(1.0 + more)))
 
 
 def find_order_effects(pooled: Floats, cells: Floats, candidates: Floats) -> OrderEffects | None:

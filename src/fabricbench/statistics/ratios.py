@@ -12,7 +12,7 @@ Partial Identification of Probability Distributions, 2003).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import combinations_with_replacement
@@ -92,10 +92,24 @@ EXACT = Rounding()
 
 @dataclass(frozen=True)
 class Fitted:
-    """What was fitted to values and taken out of them: how many effects, and how many times as large the error of a mean is."""
+    """What was fitted to values and taken out of them: how many effects, and how many times as large the error of a mean is.
 
-    effects: int = 0
-    error_times: float = 1.0
+    Of all rows, or an entry for each.
+    """
+
+    effects: Counts | int = 0
+    error_times: Floats | float = 1.0
+
+    @classmethod
+    def joined(cls, parts: Sequence[Fitted]) -> Fitted:
+        """Return what was fitted to several rows, an entry for each."""
+        return cls(np.array([one.effects for one in parts]), np.array([one.error_times for one in parts]))
+
+    @classmethod
+    def largest(cls, parts: Iterable[Fitted]) -> Fitted:
+        """Return what a value pays at most that is made of several values."""
+        paid = cls.joined([NOTHING_FITTED, *parts])
+        return cls(int(np.max(paid.effects)), float(np.max(paid.error_times)))
 
 
 NOTHING_FITTED = Fitted()
@@ -229,18 +243,29 @@ def wider(ratios: Ratios, others: Ratios) -> Ratios:
     return replace(ratios, low=np.where(is_known, low, np.nan), high=np.where(is_known, high, np.nan))
 
 
-def ratios_over_sessions(
+def ratios_of_sessions(
     log_ratios: Floats, sessions: Sequence[int] | Counts, confidence: float = 0.95, rounding: Rounding = EXACT
+) -> Ratios:
+    """Return `paired_ratios` of the means of sessions, of which each block has the number, from 0; NaN where all are of one."""
+    rows = np.atleast_2d(log_ratios)
+    has_several = np.unique(sessions).size >= FEWEST_SESSIONS
+    means = run_means(rows, sessions) if has_several else np.full((len(rows), 1), np.nan)
+    return paired_ratios(means, confidence, rounding=Rounding(0.0, rounding.bound), fewest=FEWEST_SESSIONS)
+
+
+def ratios_over_sessions(
+    log_ratios: Floats,
+    sessions: Sequence[int] | Counts,
+    confidence: float = 0.95,
+    rounding: Rounding = EXACT,
+    fitted: Fitted = NOTHING_FITTED,
 ) -> Ratios:
     """Return `paired_ratios` whose intervals and p-values hold by blocks and, where these are of several, by means of sessions.
 
     `sessions` has the number of each block's session, from 0; without any, all are of one.
     """
-    ratios = paired_ratios(log_ratios, confidence, rounding=rounding)
-    if np.unique(sessions).size < FEWEST_SESSIONS:
-        return ratios
-    means = run_means(np.atleast_2d(log_ratios), sessions)
-    others = paired_ratios(means, confidence, rounding=Rounding(0.0, rounding.bound), fewest=FEWEST_SESSIONS)
+    ratios = paired_ratios(log_ratios, confidence, rounding=rounding, fitted=fitted)
+    others = ratios_of_sessions(log_ratios, sessions, confidence, rounding)
     is_known = ~np.isnan(ratios.p_value)
     both = np.where(is_known, np.fmax(ratios.p_value, others.p_value), np.nan)
     return replace(wider(ratios, others), p_value=both)

@@ -13,7 +13,7 @@ t test of the two. Resampling the blocks (Rubin's Bayesian bootstrap, 1981) is n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -24,7 +24,9 @@ from fabricbench.statistics.correction import holm
 from fabricbench.statistics.ratios import (
     EXACT,
     MINIMUM_LAUNCHES,
+    NOTHING_FITTED,
     Counts,
+    Fitted,
     Ratios,
     Rounding,
     ratios_over_sessions,
@@ -53,32 +55,49 @@ class PairTests:
 
 
 def pair_tests(
-    logs: Floats, rounding: Rounding, confidence: float = 0.95, sessions: Sequence[int] | Counts = ()
+    logs: Floats,
+    rounding: Rounding,
+    confidence: float = 0.95,
+    sessions: Sequence[int] | Counts = (),
+    fitted: Callable[[int, int], Fitted] = lambda _one, _other: NOTHING_FITTED,
 ) -> PairTests:
-    """Return the paired t tests of every two columns of `logs`, shape (blocks, candidates); `rounding` has an entry for each."""
+    """Return the paired t tests of every two columns of `logs`, shape (blocks, candidates).
+
+    `rounding` has an entry for each column, and `fitted` returns what was fitted to the difference of two.
+    """
     pairs = tuple(combinations(range(logs.shape[1]), 2))
     rows = np.array([logs[:, second] - logs[:, first] for first, second in pairs]).reshape(len(pairs), len(logs))
     first, second = (rounding.part([pair[place] for pair in pairs]) for place in (0, 1))
-    ratios = ratios_over_sessions(rows, sessions, confidence, rounding=first.against(second))
+    paid = Fitted.joined([fitted(*pair) for pair in pairs])
+    ratios = ratios_over_sessions(rows, sessions, confidence, rounding=first.against(second), fitted=paid)
     return PairTests(pairs, ratios, holm(ratios.p_value))
 
 
 def mean_draws(
-    logs: Floats, rounding: Rounding, draws: int = DRAWS, seed: int = SEED, sessions: Sequence[int] | Counts = ()
+    logs: Floats,
+    rounding: Rounding,
+    draws: int = DRAWS,
+    seed: int = SEED,
+    sessions: Sequence[int] | Counts = (),
+    fitted: Fitted = NOTHING_FITTED,
 ) -> Floats | None:
-    """Return draws of the candidates' means, shape (draws, candidates); None from fewer than MINIMUM_LAUNCHES blocks (sessions)."""
+    """Return draws of the candidates' means, shape (draws, candidates); None from fewer than MINIMUM_LAUNCHES blocks (sessions).
+
+    Effects that were `fitted` to blocks cost degrees of freedom; means of sessions hold them.
+    """
     if np.unique(sessions).size > 1:
         means = run_means(logs.T, sessions).T
-        logs = means[~np.isnan(means).any(axis=1)]
+        logs, fitted = means[~np.isnan(means).any(axis=1)], NOTHING_FITTED
     blocks, candidates = logs.shape
     if blocks < MINIMUM_LAUNCHES:
         return None
     random = np.random.default_rng(seed)
     centred = logs - logs.mean(axis=0)
     # Normal combinations of the blocks themselves have the sample's covariance, also where it is singular.
-    spread = random.standard_normal((draws, blocks)) @ centred / np.sqrt(blocks - 1)
+    freedom = max(blocks - 1 - int(fitted.effects), 1)
+    spread = random.standard_normal((draws, blocks)) @ centred / np.sqrt(freedom) * fitted.error_times
     spread += random.standard_normal((draws, candidates)) * rounding.deviation
-    scale = np.sqrt((blocks - 1) / random.chisquare(blocks - 1, size=(draws, 1)))
+    scale = np.sqrt(freedom / random.chisquare(freedom, size=(draws, 1)))
     return np.asarray(logs.mean(axis=0) + spread * scale / np.sqrt(blocks), dtype=np.float64)
 
 
@@ -97,12 +116,13 @@ def share_of_no_difference(
     confidence: float = 0.95,
     rounding: tuple[Rounding, Rounding] = (EXACT, EXACT),
     sessions: Sequence[int] | Counts = (),
+    fitted: Fitted = NOTHING_FITTED,
 ) -> tuple[float, float, float] | None:
     """Return the share x, with its interval, at which `x * ahead + (1 - x) * behind` has the mean `offset`.
 
-    Both are log ratios of the same blocks, each with its `rounding`. None unless each mean lies on its own side of the offset for
-    itself, by a t test: else the interval would reach the ends. Source: Fieller, J. R. Stat. Soc. B 16 (1954), by inverting the
-    paired t test.
+    Both are log ratios of the same blocks, each with its `rounding`, and pay for what was `fitted`. None unless each mean lies on
+    its own side of the offset for itself, by a t test: else the interval would reach the ends. Source: Fieller, J. R. Stat. Soc. B
+    16 (1954), by inverting the paired t test.
     """
     blocks = ahead.size
     if blocks < MINIMUM_LAUNCHES or not ahead.mean() > offset > behind.mean():
@@ -111,7 +131,8 @@ def share_of_no_difference(
     rows = shares[:, None] * ahead + (1.0 - shares[:, None]) * behind - offset
     deviation = np.hypot(shares * rounding[0].deviation, (1.0 - shares) * rounding[1].deviation)
     bound = shares * rounding[0].bound + (1.0 - shares) * rounding[1].bound
-    p_values = ratios_over_sessions(rows, sessions, confidence, rounding=Rounding(deviation, bound)).p_value
+    rounded = Rounding(deviation, bound)
+    p_values = ratios_over_sessions(rows, sessions, confidence, rounding=rounded, fitted=fitted).p_value
     level = 1.0 - confidence
     if not (p_values[0] < level and p_values[-1] < level):
         return None

@@ -217,9 +217,9 @@ def split_ratio(
     freedom = int(present.sum()) - 2
     if freedom < 1 or not all(group.size for group in groups):
         return None
-    freedom = max(freedom - fitted.effects, 1)
+    freedom = max(freedom - int(fitted.effects), 1)
     squares = sum(float(np.sum((group - group.mean()) ** 2)) for group in groups)
-    deviation = max(float(np.sqrt(squares / freedom)) * fitted.error_times, float(rounding.deviation))
+    deviation = max(float(np.sqrt(squares / freedom)) * float(fitted.error_times), float(rounding.deviation))
     slow, others = (
         LogRatio(float(group.mean()), deviation, group.size, float(freedom), rounding_bound=float(rounding.bound))
         for group in groups

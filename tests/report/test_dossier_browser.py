@@ -26,8 +26,6 @@ from support.pages import page_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
-OTHERS = (example_findings, before_after_findings)
-"""Which show less than those of a busy machine and of three fabrics do; in `make proof`."""
 NARROW = 400
 """Chromium's windows are 500 pixels wide at least, so narrow pages are looked at through a frame."""
 
@@ -56,19 +54,6 @@ def drawn_marks(seen: Seen) -> list[int]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "make", [three_fabric_findings, hostile_findings, pytest.param(example_findings, marks=pytest.mark.slow)]
-)
-def test_every_figure_is_drawn_and_the_console_is_silent(
-    make: Callable[[], Findings], browser: Browser, tmp_path: Path
-):
-    seen = browser.open(written(page_of(make), tmp_path), width=1280)
-    assert seen.console == []
-    assert int(seen.attribute("plots")) == plots(make())
-    assert seen.attribute("overflow") == "0"
-
-
-@pytest.mark.slow
 def test_the_figures_of_rdma_are_drawn_and_none_is_empty(browser: Browser, tmp_path: Path):
     findings = rdma_findings(tmp_path / "run", rdma_cells(queue_pairs=(1, 4)))
     seen = browser.open(written(render_html(findings), tmp_path), width=1280)
@@ -76,14 +61,6 @@ def test_the_figures_of_rdma_are_drawn_and_none_is_empty(browser: Browser, tmp_p
     assert int(seen.attribute("plots")) == plots(findings)
     assert min(drawn_marks(seen)) > 0
     assert seen.attribute("overflow") == "0"
-
-
-@pytest.mark.slow
-def test_no_plot_is_empty(browser: Browser, tmp_path: Path):
-    seen = browser.open(written(page_of(example_findings), tmp_path), width=1280)
-    marks = drawn_marks(seen)
-    assert len(marks) == plots(example_findings())
-    assert min(marks) > 0
 
 
 PLACES = """
@@ -96,19 +73,6 @@ place("effectsEnd", "#effects tbody", "bottom");
 place("lines", ".lines", "bottom");
 document.documentElement.dataset.tall = document.documentElement.scrollHeight;
 """
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "make",
-    [busy_findings, three_fabric_findings, *(pytest.param(one, marks=pytest.mark.slow) for one in OTHERS)],
-)
-def test_the_first_screen_is_one_screen_and_the_page_half_as_long_as_it_was(
-    make: Callable[[], Findings], browser: Browser, tmp_path: Path
-):
-    seen = browser.open(written(page_of(make), tmp_path, PLACES), width=1280, height=800)
-    assert int(seen.attribute("lines")) <= 800
-    assert int(seen.attribute("tall")) <= 9_400  # of two fabrics, which had 19,000
 
 
 def full_findings() -> Findings:
@@ -135,9 +99,28 @@ def full_findings() -> Findings:
 
 
 @pytest.mark.slow
-def test_a_full_first_screen_is_one_screen(browser: Browser, tmp_path: Path):
-    seen = browser.open(written(render_html(full_findings()), tmp_path, PLACES), width=1280, height=800)
+@pytest.mark.parametrize(
+    "make", [busy_findings, three_fabric_findings, example_findings, before_after_findings, full_findings]
+)
+def test_every_figure_is_drawn_and_the_first_screen_is_one_screen(
+    make: Callable[[], Findings], browser: Browser, tmp_path: Path
+):
+    seen = browser.open(written(page_of(make), tmp_path, PLACES), width=1280, height=800)
+    assert seen.console == []
+    marks = drawn_marks(seen)
+    assert len(marks) == int(seen.attribute("plots")) == plots(make())
+    assert min(marks) > 0
+    assert seen.attribute("overflow") == "0"
     assert int(seen.attribute("lines")) <= 800
+    assert int(seen.attribute("tall")) <= 9_400  # of two fabrics, which had 19,000
+
+
+@pytest.mark.slow
+def test_figures_of_hostile_names_are_drawn_and_the_console_is_silent(browser: Browser, tmp_path: Path):
+    seen = browser.open(written(page_of(hostile_findings), tmp_path), width=1280)
+    assert seen.console == []
+    assert int(seen.attribute("plots")) == plots(hostile_findings())
+    assert seen.attribute("overflow") == "0"
 
 
 @pytest.mark.slow

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,31 +11,17 @@ from fabricbench.campaign.run import start_run
 from fabricbench.campaign.specification import campaign_of
 from fabricbench.campaign.venue import OwnLab
 from fabricbench.lab import lab_support, parse_fabrics
-from fabricbench.native import build_info, native_file
 from fabricbench.record.kernel_lines import KernelRun, read_kernel_record
 from fabricbench.record.store import Run
+from support.kernel_runs import run_kernel
 
 pytestmark = pytest.mark.mpi
 
-TIME_LIMIT_S = 60
 FFT, ELLIPTIC = "fabricbench-fft-convolution", "fabricbench-elliptic"
-
-Done = subprocess.CompletedProcess[str]
-
-
-def start(program: str, ranks: int, *words: object) -> Done:
-    return subprocess.run(
-        [build_info().mpiexec, "-n", str(ranks), str(native_file(program)), *map(str, words)],
-        capture_output=True,
-        text=True,
-        timeout=TIME_LIMIT_S,
-        check=False,
-        env={**os.environ, "LD_PRELOAD": str(native_file("libfabricbench-yield.so"))},
-    )
 
 
 def runs_of(folder: Path, program: str, ranks: int, *words: object) -> list[KernelRun]:
-    done = start(program, ranks, *words, "--output", folder / "record.jsonl")
+    done = run_kernel(program, ranks, *words, "--output", folder / "record.jsonl")
     assert done.returncode == 0, (ranks, words, done.stdout, done.stderr)
     record = read_kernel_record(folder / "record.jsonl")
     assert record.is_complete
@@ -102,7 +86,7 @@ def test_an_elliptic_equation_comes_to_its_solution_and_sends_whole_faces(ranks:
     ],
 )  # fmt: skip
 def test_what_they_cannot_run_is_refused_once(program: str, ranks: int, words: tuple[object, ...], said: str):
-    done = start(program, ranks, *words)
+    done = run_kernel(program, ranks, *words)
     assert done.returncode == 2
     assert said in done.stderr
     assert done.stderr.count(f"{program}: ") == 1
@@ -110,7 +94,7 @@ def test_what_they_cannot_run_is_refused_once(program: str, ranks: int, words: t
 
 @pytest.mark.parametrize("program", [FFT, ELLIPTIC])
 def test_more_memory_than_there_is_ends_all_ranks_and_is_said(program: str):
-    done = start(program, 2, "--nx", 16384)
+    done = run_kernel(program, 2, "--nx", 16384)
     assert done.returncode == 3
     assert "rank 0 on " in done.stderr
 

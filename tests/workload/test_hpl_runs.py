@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -15,30 +14,20 @@ from fabricbench.campaign.run import start_run
 from fabricbench.campaign.specification import campaign_of
 from fabricbench.campaign.venue import OwnLab
 from fabricbench.lab import lab_support, parse_fabrics
-from fabricbench.native import build_info, native_file
 from fabricbench.record.kernel_lines import KernelRecord, read_kernel_record
 from fabricbench.record.store import Run
 from fabricbench.workload.hpl import equations_in
+from support.kernel_runs import Done, run_kernel
 
 pytestmark = pytest.mark.mpi
 
-TIME_LIMIT_S = 60
 GRIDS = ((1, 1), (1, 2), (2, 1), (1, 3), (3, 1), (2, 2), (1, 4), (4, 1))
 BROADCASTS = ("ring", "ring-modified", "long", "mpi")
 SWAPS = ("binary", "long")
 
-Done = subprocess.CompletedProcess[str]
-
 
 def start(ranks: int, *words: object, **environment: str) -> Done:
-    return subprocess.run(
-        [build_info().mpiexec, "-n", str(ranks), str(native_file("fabricbench-hpl")), *map(str, words)],
-        capture_output=True,
-        text=True,
-        timeout=TIME_LIMIT_S,
-        check=False,
-        env={**os.environ, "LD_PRELOAD": str(native_file("libfabricbench-yield.so")), **environment},
-    )
+    return run_kernel("fabricbench-hpl", ranks, *words, **environment)
 
 
 def solved(folder: Path, grid: tuple[int, int], *words: object) -> KernelRecord:

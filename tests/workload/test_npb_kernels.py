@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -17,6 +16,7 @@ from fabricbench.native import build_info, native_file
 from fabricbench.record.kernel_lines import KernelRecord, KernelRun, read_kernel_record
 from fabricbench.workload.npb import BENCHMARKS, PROGRAM, NpbRun, npb_program, read_list
 from fabricbench.workload.official_npb import official_operations
+from support.kernel_runs import waiting_asleep
 
 pytestmark = pytest.mark.mpi
 
@@ -82,7 +82,7 @@ def start(tmp_path: Path) -> Callable[..., Outcome]:
             timeout=TIME_LIMIT_S,
             check=False,
             cwd=tmp_path,
-            env={**os.environ, "LD_PRELOAD": str(native_file("libfabricbench-yield.so"))},
+            env=waiting_asleep(),
         )
         path = tmp_path / "record.jsonl"
         return Outcome(done.returncode, done.stdout, done.stderr, read_kernel_record(path) if path.exists() else None)

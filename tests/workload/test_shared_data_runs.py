@@ -19,7 +19,6 @@ from fabricbench.campaign.specification import campaign_of
 from fabricbench.campaign.venue import OwnLab
 from fabricbench.chapters.chapter import rows_of
 from fabricbench.lab import lab_support, parse_fabrics
-from fabricbench.native import build_info, native_file
 from fabricbench.record.kernel_lines import KernelRun, read_kernel_record
 from fabricbench.record.launch_files import KERNEL_RECORDS
 from fabricbench.record.provenance import Proof
@@ -27,27 +26,16 @@ from fabricbench.record.store import Run
 from fabricbench.record.workload_cells import LEADER_BYTES
 from fabricbench.workload.adapter import Output, WorkloadResult
 from fabricbench.workload.shared_data import OF_CACHE, SharedDataStart
+from support.kernel_runs import TIME_LIMIT_S, Done, kernel_command, run_kernel, waiting_asleep
 
 pytestmark = pytest.mark.mpi
 
-TIME_LIMIT_S = 60
+PROGRAM = "fabricbench-shared-data"
 LOOPBACK = ("--interface", "lo")
-
-Done = subprocess.CompletedProcess[str]
-
-
-def command(ranks: int, *words: object) -> list[str]:
-    return [build_info().mpiexec, "-n", str(ranks), str(native_file("fabricbench-shared-data")), *map(str, words)]
-
-
-def environment() -> dict[str, str]:
-    return {**os.environ, "LD_PRELOAD": str(native_file("libfabricbench-yield.so"))}
 
 
 def start(ranks: int, *words: object) -> Done:
-    return subprocess.run(
-        command(ranks, *words), capture_output=True, text=True, timeout=TIME_LIMIT_S, check=False, env=environment()
-    )
+    return run_kernel(PROGRAM, ranks, *words)
 
 
 def moved(folder: Path, ranks: int, *words: object) -> KernelRun:
@@ -142,7 +130,11 @@ def test_a_byte_that_was_changed_meanwhile_fails_the_cell(tmp_path: Path):
     block, blocks = 2**20, 48
     words = ("--path", shared, "--file-system", "any", "--block", block, "--blocks", blocks, "--output", KERNEL_RECORDS)
     running = subprocess.Popen(
-        command(2, *words), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=tmp_path, env=environment()
+        kernel_command(PROGRAM, 2, *words),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        cwd=tmp_path,
+        env=waiting_asleep(),
     )
     deadline, files = time.monotonic() + TIME_LIMIT_S, set[Path]()
     while running.poll() is None and time.monotonic() < deadline:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from itertools import product
 from pathlib import Path
 
@@ -14,13 +12,12 @@ from fabricbench.campaign.run import start_run
 from fabricbench.campaign.specification import campaign_of
 from fabricbench.campaign.venue import OwnLab
 from fabricbench.lab import lab_support, parse_fabrics
-from fabricbench.native import build_info, native_file
 from fabricbench.record.kernel_lines import KernelRun, read_kernel_record
 from fabricbench.record.store import Run
+from support.kernel_runs import Done, run_kernel
 
 pytestmark = pytest.mark.mpi
 
-TIME_LIMIT_S = 60
 LU, RAYTRACE = "shared-lu", "shared-raytrace"
 SMALL = {
     LU: ("--n", 100, "--block", 8),
@@ -31,18 +28,9 @@ FINGERPRINTS = {LU: "35794f1f3b146b62", RAYTRACE: "fd238ed4fc6e063f"}
 OVER_SOCKETS = {"MPIR_CVAR_NOLOCAL": "1"}
 """For MPICH, between ranks of one host."""
 
-Done = subprocess.CompletedProcess[str]
-
 
 def start(kernel: str, ranks: int, *words: object, **environment: str) -> Done:
-    return subprocess.run(
-        [build_info().mpiexec, "-n", str(ranks), str(native_file(f"fabricbench-{kernel}")), *map(str, words)],
-        capture_output=True,
-        text=True,
-        timeout=TIME_LIMIT_S,
-        check=False,
-        env={**os.environ, "LD_PRELOAD": str(native_file("libfabricbench-yield.so")), **environment},
-    )
+    return run_kernel(f"fabricbench-{kernel}", ranks, *words, **environment)
 
 
 def verified_run(folder: Path, kernel: str, ranks: int, *words: object, **environment: str) -> KernelRun:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,26 +11,15 @@ from fabricbench.campaign.run import start_run
 from fabricbench.campaign.specification import campaign_of
 from fabricbench.campaign.venue import OwnLab
 from fabricbench.lab import lab_support, parse_fabrics
-from fabricbench.native import build_info, native_file
 from fabricbench.record.kernel_lines import KernelRun, read_kernel_record
 from fabricbench.record.store import Run
+from support.kernel_runs import Done, run_kernel
 
 pytestmark = pytest.mark.mpi
 
-TIME_LIMIT_S = 60
-
-Done = subprocess.CompletedProcess[str]
-
 
 def start(ranks: int, *words: object) -> Done:
-    return subprocess.run(
-        [build_info().mpiexec, "-n", str(ranks), str(native_file("fabricbench-training-step")), *map(str, words)],
-        capture_output=True,
-        text=True,
-        timeout=TIME_LIMIT_S,
-        check=False,
-        env={**os.environ, "LD_PRELOAD": str(native_file("libfabricbench-yield.so"))},
-    )
+    return run_kernel("fabricbench-training-step", ranks, *words)
 
 
 def stepped(folder: Path, ranks: int, *words: object) -> KernelRun:

@@ -1,5 +1,5 @@
-/* Preloaded, it lets ranks sleep that wait in vain: of more ranks than processors those that spin take the time of those that compute.
- * What a rank gets while it sleeps waits for it, which does not matter to tests of results. */
+/* Preloaded or linked, it lets ranks sleep that wait in vain: of more ranks than processors those that spin take the time of those that
+ * compute. What a rank gets while it sleeps waits for it, which does not matter to tests of results. */
 #define _GNU_SOURCE
 #include <sys/prctl.h>
 #include <sys/syscall.h>

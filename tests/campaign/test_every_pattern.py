@@ -70,6 +70,7 @@ def test_every_layer_carries_every_pattern_that_it_can(tmp_path: Path):
     assert cells["measured"].min() >= 1
 
 
+@pytest.mark.alone
 @pytest.mark.timeout(120)
 def test_topologies_have_the_throughput_that_arithmetic_gives_a_full_duplex_switch(tmp_path: Path):
     """Over UDP, where no acknowledgement takes a share: docs/patterns.md has the derivation. Bounds are wide: machines are busy."""

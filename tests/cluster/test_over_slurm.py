@@ -22,7 +22,7 @@ from fabricbench.record.store import Run
 from support.lab_outside import becomes_true
 from support.openmpi import NAME, open_mpi
 
-pytestmark = [pytest.mark.cluster, pytest.mark.lab, pytest.mark.mpi, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.cluster, pytest.mark.lab, pytest.mark.mpi, pytest.mark.alone, pytest.mark.timeout(900)]
 
 PROGRAM = [sys.executable, "-c", "from fabricbench.cli import main; main()"]
 FABRICS = "fast-ethernet,myrinet"

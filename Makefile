@@ -75,7 +75,8 @@ test-sanitized: all
 	tools/test-native --sanitized
 
 # Three tests share two processors, since many wait. What starts a testbed and failed beside others is run once more by itself: it may
-# have been late. What is timed has the machine to itself.
+# have been late; its time limit ends the test
+# and not its worker, whose file would begin again. What is timed has the machine to itself.
 # A tour is a run of each kind.
 # What needs every program is skipped by `make test` where there are those of a first run only, and run by `make proof`.
 TOURED := (tour and not complete)
@@ -89,7 +90,7 @@ test-python: $(BUILT) $(VENV)/.tools
 
 test-rest: all
 	$(BIN)/pytest -n $(THREE_ON_TWO) -m "$(OF_THE_REST)"
-	$(BIN)/pytest -n $(THREE_ON_TWO) --dist loadfile -m "$(OF_TESTBEDS)" || $(BIN)/pytest --last-failed -m "$(OF_TESTBEDS)"
+	$(BIN)/pytest -n $(THREE_ON_TWO) --dist loadfile --timeout-method=signal -m "$(OF_TESTBEDS)" || $(BIN)/pytest --last-failed -m "$(OF_TESTBEDS)"
 	$(BIN)/pytest -m "alone and not tour"
 
 style: $(BUILT) $(VENV)/.tools ## formatting, style, types

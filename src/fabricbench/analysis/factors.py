@@ -111,7 +111,7 @@ class Contrast:
         return unpaired_ratios(first, level, confidence, rounding=rounding, is_alike=is_alike)
 
     def ratios_of_sessions(self, key: CellKey, confidence: float) -> Ratios:
-        """Return the same by the means of sessions, each one value of what sessions differ by; NaN where blocks are of one."""
+        """Return the ratio estimated from session means, one value per session; NaN unless blocks span several sessions."""
         sign = -1.0 if key.metric.is_lower_better else 1.0
         means = [np.array([np.nan])]
         if self.replication is Replication.BLOCKS and all(one.has_sessions for one, _ in self.pairings.values()):

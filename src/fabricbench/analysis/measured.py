@@ -165,7 +165,7 @@ def ratio_rounding(a: CellMeasured, b: CellMeasured) -> Rounding:
 
 
 def fitted_to(*contrast: tuple[CellMeasured, float]) -> Fitted:
-    """Return what was fitted to a contrast of the log values of a cell on sides of the same blocks: each with its weight."""
+    """Return what was fitted to a contrast of log values: (cell, weight) pairs of sides measured in the same blocks."""
     orders = [(cell.order, weight) for cell, weight in contrast]
     known = [(order, weight) for order, weight in orders if order is not None]
     if len(known) < len(orders):

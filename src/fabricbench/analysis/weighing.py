@@ -86,7 +86,7 @@ class Weighed:
     sessions: tuple[int, ...] = ()
     """The session that each block was measured in."""
     paid: Mapping[tuple[int, int], Fitted] = field(default_factory=dict)
-    """Of every two fabrics what was fitted to the difference of their logarithms, of the test that it is most of."""
+    """For every pair of fabrics, what was fitted to the difference of their logarithms: the largest cost over the tests."""
     are_runs: bool = False
     """Whether the blocks are runs: the sides are of other runs each, and a run is one value."""
 

@@ -46,10 +46,10 @@ class OrderEffects:
     inverse: Floats
 
     def fitted(self, contrast: Sequence[tuple[int, float]]) -> Fitted:
-        """Return what a contrast pays, of sides with weights that sum to 0: a degree of freedom each, more of unbalanced orders.
+        """Return the cost of the fit for a contrast, given as (side, weight) pairs whose weights sum to 0.
 
-        The error of a mean over blocks is that of the values, and of what the effects may be off: by how much of each the sides
-        differ on average.
+        Each effect costs one degree of freedom. Where orders are unbalanced the sides differ in how much of an effect they have, and
+        the error of the effect's estimate adds to that of the contrast.
         """
         if not self.chosen:
             return NOTHING_FITTED

@@ -107,7 +107,7 @@ class Fitted:
 
     @classmethod
     def largest(cls, parts: Iterable[Fitted]) -> Fitted:
-        """Return what a value pays at most that is made of several values."""
+        """Return the largest cost among several fits: the most effects, and the largest factor of the error."""
         paid = cls.joined([NOTHING_FITTED, *parts])
         return cls(int(np.max(paid.effects)), float(np.max(paid.error_times)))
 
@@ -246,7 +246,7 @@ def wider(ratios: Ratios, others: Ratios) -> Ratios:
 def ratios_of_sessions(
     log_ratios: Floats, sessions: Sequence[int] | Counts, confidence: float = 0.95, rounding: Rounding = EXACT
 ) -> Ratios:
-    """Return `paired_ratios` of the means of sessions, of which each block has the number, from 0; NaN where all are of one."""
+    """Return `paired_ratios` of session means; `sessions` numbers each block's session from 0. NaN unless there are several."""
     rows = np.atleast_2d(log_ratios)
     has_several = np.unique(sessions).size >= FEWEST_SESSIONS
     means = run_means(rows, sessions) if has_several else np.full((len(rows), 1), np.nan)

@@ -48,8 +48,8 @@ class OrderEffects:
     def fitted(self, contrast: Sequence[tuple[int, float]]) -> Fitted:
         """Return the cost of the fit for a contrast, given as (side, weight) pairs whose weights sum to 0.
 
-        Each effect costs one degree of freedom. Where orders are unbalanced the sides differ in how much of an effect they have, and
-        the error of the effect's estimate adds to that of the contrast.
+        Each effect costs one degree of freedom. Where orders are unbalanced the sides differ in how much of an effect they have,
+        and the error of the effect's estimate adds to that of the contrast.
         """
         if not self.chosen:
             return NOTHING_FITTED

@@ -1,5 +1,5 @@
-/* Preloaded or linked, it lets ranks sleep that wait in vain: of more ranks than processors those that spin take the time of those that
- * compute. What a rank gets while it sleeps waits for it, which does not matter to tests of results. */
+/* Preloaded or linked, it lets ranks sleep that wait in vain: with more ranks than processors, a rank that spins takes processor time
+ * from ranks that compute. A message that arrives during a sleep waits until its end, which changes times and no result. */
 #define _GNU_SOURCE
 #include <sys/prctl.h>
 #include <sys/syscall.h>
